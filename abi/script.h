@@ -39,6 +39,13 @@ typedef struct aj_scripts { /* EXTENSIBLE. "x.script", 1 */
   /* Attributes of the module: "training", "layers.0.training". */
   aj_status* (*get)(const aj_object* program, aj_str path, aj_value* ret);
   aj_status* (*set)(aj_object* program, aj_str path, const aj_value* value);
+
+  /* While this thread captures (program.h): the call is carried out, and the capture keeps it with the
+   * decisions of the scripted code. callee is what the text of the program that is made calls: "fn:f". */
+  aj_status* (*capture)(aj_object* program, aj_str name, aj_str callee, const aj_value* args, uint32_t nargs,
+                        const aj_str* names, uint32_t nnames, aj_value* ret);
+  /* The text of a function that does what a captured program does: a part of a scripted program's text. */
+  aj_status* (*lowered)(const aj_object* program, aj_str name, aj_object** out);
 } aj_scripts;
 
 #ifdef __cplusplus

@@ -193,9 +193,11 @@ const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int6
 
 aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
   if (overlaps_itself(out))
-    return fail(
-        AJ_INVALID_ARGUMENT, in.op->schema.ident,
-        ": the tensor to write has elements that share memory (an expanded one?); clone it first");
+    return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident,
+                ": unsupported operation: more than one element of the written-to tensor refers to "
+                "a single "
+                "memory location: the tensor to write has elements that share memory (an expanded "
+                "one?); clone it first");
   for (int i = 0; i < in.op->noperands; i++) {
     const aj_value& v = in.args[in.op->operands[i]];
     if (v.tag == AJ_TENSOR && overlap(v.v.tensor, out) == 2)

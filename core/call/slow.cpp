@@ -658,8 +658,10 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
 // Which element wins where several lie in one place would be a matter of the kernel.
 aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
   if (!overlaps_itself(t)) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": ", which,
-              " has elements that share memory (an expanded tensor?); clone it first");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+              ": unsupported operation: more than one element of the written-to tensor refers to a "
+              "single memory location: ",
+              which, " has elements that share memory (an expanded tensor?); clone it first");
 }
 
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,

@@ -22,9 +22,9 @@ bool lazily_exclusive(const aj_tensor* t) {
 }
 
 bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
-  const bool alone =
-      is_lazy(to) ? lazily_exclusive(to) && (!to->dl.strides || dense_strides(shape(to), strides(to)))
-                  : exclusive(to) && (is_dense(to) || order_is_free(to));
+  const bool alone = is_lazy(to) ? lazily_exclusive(to) &&
+                                       (!to->dl.strides || dense_strides(shape(to), strides(to)))
+                                 : exclusive(to) && (is_dense(to) || order_is_free(to));
   return alone && takes_adds(g) && priv(to).dtype == priv(g).dtype &&
          std::ranges::equal(shape(to), shape(g));
 }

@@ -5,7 +5,6 @@
 
 #include "core/guest/frontend.hpp"
 #include "core/tape/hooks.hpp"
-#include "core/tape/ops.hpp"
 #include "core/tape/view.hpp"
 #include "core/tape/wrap.hpp"
 
@@ -118,12 +117,7 @@ aj_status* set_grad(aj_tensor* t, aj_tensor* grad) {
   return nullptr;
 }
 
-// Among the levels of transforms it is a view that has no derivative, and so no tangent either.
-aj_status* detach(aj_tensor* t, aj_tensor** out) {
-  if (__builtin_expect(level_of(t) == 0, 1)) return alias(t, out);
-  static tape::Op same("view.dtype");
-  return same.run({value(t), value(dt(priv(t).dtype))}, out);
-}
+aj_status* detach(aj_tensor* t, aj_tensor** out) { return alias(t, out); }
 
 aj_status* detach_in_place(aj_tensor* t) {
   if (t->obj.flags & AJ_TENSOR_VIEW)
@@ -135,7 +129,7 @@ aj_status* detach_in_place(aj_tensor* t) {
 }
 
 aj_status* data_of(aj_tensor* t, aj_tensor** out) {
-  AJ_TRY(detach(t, out));
+  AJ_TRY(alias(t, out));
   priv(*out).flags |= kUncounted;
   return nullptr;
 }

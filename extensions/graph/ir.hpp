@@ -79,6 +79,11 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
+namespace script {
+struct Unit;        // see script/code.hpp
+struct ScriptCall;  // see script/lower.hpp
+}  // namespace script
+
 struct Node;
 struct Block {
   std::vector<uint32_t> inputs;
@@ -87,9 +92,10 @@ struct Block {
 };
 
 // A call of an op, or a statement with blocks: `if` has one argument and two blocks, `while`
-// carries its arguments through a condition and a body.
+// carries its arguments through a condition and a body. `scripted`, a call of scripted code, stands
+// in captures alone: such a program becomes a scripted one.
 struct Node {
-  enum class What { call, branch, loop, detach };
+  enum class What { call, branch, loop, detach, scripted };
   What what = What::call;
   const aj_op* op = nullptr;
   std::vector<Arg> args;  // trailing ones that have their default are left out
@@ -99,6 +105,7 @@ struct Node {
   bool keep = false;  // it draws random numbers or writes, and its op does not say so
   uint32_t line = 0;  // of `lines`; 0: not known
   std::vector<Block> blocks;
+  std::shared_ptr<const script::ScriptCall> scripted;
 };
 
 struct Weight {
@@ -109,9 +116,6 @@ struct Weight {
 };
 
 struct Plan;  // see run.hpp
-namespace script {
-struct Unit;  // see script/code.hpp
-}
 
 struct Program {
   std::string name = "forward", form_in, form_out;

@@ -193,6 +193,9 @@ class Printer {
       call(n);
     else if (n.what == Node::What::detach)
       out_ += "detach(" + ref(n.args[0].ref) + ")";
+    else if (n.what == Node::What::scripted)
+      raise(AJ_PRECONDITION, p_.name,
+            ": the program calls scripted code; print what lowered() gives");
     else
       blocks(n, indent);
     if (any) out_ += " : " + types;

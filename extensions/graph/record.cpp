@@ -300,6 +300,11 @@ aj_status* loop(aj_tensor* const* carried, uint32_t n, aj_tensor** out) {
   return guard("", [&] { recording("loop").loop(carried, n, out); });
 }
 
+aj_value record_script(Program& p, std::string_view name, std::string_view callee,
+                       const aj_value* args, uint32_t nargs, const aj_str* names, uint32_t nnames) {
+  return recording("script").script(p, name, callee, args, nargs, names, nnames);
+}
+
 aj_status* serve(void*, aj_call* call) {
   if (!current)
     return dispatch().redispatch(call->op, call->keys, call->args, call->nargs, call->rets,

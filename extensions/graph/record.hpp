@@ -25,6 +25,9 @@ aj_status* close(aj_tensor* const* results, uint32_t n);
 aj_status* branch(aj_tensor* decides, aj_tensor** out, uint32_t n);
 aj_status* loop(aj_tensor* const* carried, uint32_t n, aj_tensor** out);
 
+aj_value record_script(Program& p, std::string_view name, std::string_view callee,
+                       const aj_value* args, uint32_t nargs, const aj_str* names, uint32_t nnames);
+
 // The kernel at the key "capture", and what a traced tensor does when it is asked for values.
 aj_status* serve(void*, aj_call* call);
 aj_status* settle(void*, aj_tensor* t, aj_tensor** strided);

@@ -34,6 +34,9 @@ class Recording {
   void close(aj_tensor* const* results, uint32_t count);
   void branch(aj_tensor* decides, aj_tensor** out, uint32_t n);
   void loop(aj_tensor* const* carried, uint32_t n, aj_tensor** out);
+  // A call of scripted code: see script/mixed.cpp.
+  aj_value script(Program& p, std::string_view name, std::string_view callee, const aj_value* args,
+                  uint32_t nargs, const aj_str* names, uint32_t nnames);
 
  private:
   // A call as it is made: values in place of what the caller sees.

@@ -161,6 +161,9 @@ class Run {
     if (n.what == Node::What::call) return call(s);
     if (n.what == Node::What::detach)
       return put(n.results[0].values[0], regs_[n.args[0].ref].detach());
+    if (n.what == Node::What::scripted)
+      raise(AJ_PRECONDITION, p_.name,
+            ": the program calls scripted code; run what lowered() gives");
     if (n.what == Node::What::branch) {
       const Sequence& taken = s.blocks[regs_[n.args[0].ref].item<bool>() ? 0 : 1];
       sequence(taken);

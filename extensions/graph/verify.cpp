@@ -137,6 +137,8 @@ class Verifier {
       if (n.args.size() != 1 || n.results.size() != 1 || n.results[0].values.size() != 1)
         wrong("detach has one argument and one result");
       tensor(n.args[0].ref);
+    } else if (n.what == Node::What::scripted) {
+      for (const Arg& a : n.args) tensor(a.ref);
     } else {
       blocks(n);
     }
@@ -176,7 +178,7 @@ bool has_effect(const Node& n) {
   }
   for (const Block& b : n.blocks)
     if (std::any_of(b.nodes.begin(), b.nodes.end(), has_effect)) return true;
-  return n.what == Node::What::loop;  // it may never end
+  return n.what == Node::What::loop || n.what == Node::What::scripted;  // it may never end
 }
 
 void remove_dead(Program& p) {

@@ -20,12 +20,14 @@ bool can_move(DLDataType d) {
   return d.code == kDLFloat || d.code == kDLBfloat || d.code == kDLComplex;
 }
 
-std::string name_of(const aj_op* op) {
+aj_op_info info_of(const aj_op* op) {
   aj_op_info info{};
   info.struct_size = sizeof info;
   check(env.op->op_info(op, &info));
-  return std::string(view_of(info.name));
+  return info;
 }
+std::string name_of(const aj_op* op) { return std::string(view_of(info_of(op).name)); }
+std::string_view kind_of(const aj_op* op) { return view_of(info_of(op).kind); }
 
 bool same_order(const Tensor& a, const Tensor& b) {
   if (!a.has_memory() || !b.has_memory()) return true;
@@ -191,8 +193,9 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
   Owned made(call->nrets);
   check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
   const bool views = rule.how == How::view && shows_another(made.values[0]);
+  // A view that has no derivative is one of the value; what an op makes new may be written.
   const bool still = rule.how == How::zero && call->nrets == 1 && made.values[0].tag == AJ_TENSOR &&
-                     shows_another(made.values[0]);  // a view without tangent
+                     shows_another(made.values[0]) && kind_of(call->op) == "view";
   std::vector<Tensor> out(count_results(made.values.data(), call->nrets));
   if (!views && in.moves())
     differentiate(rule, {call->op, in.args.data(), made.values.data(), call->nargs, call->nrets,

@@ -12,10 +12,10 @@ constexpr std::string_view kReserved[] = {
     "then", "true",  "until", "while", "a",      "k",   "M",     "put",    "call"};
 // What the part written by hand defines.
 constexpr std::string_view kOwn[] = {
-    "and",   "break",    "do",      "else",        "elseif",      "end",   "false",
-    "for",   "function", "goto",    "if",          "in",          "local", "nil",
-    "not",   "or",       "repeat",  "return",      "then",        "true",  "until",
-    "while", "tensor",   "no_grad", "load_plugin", "manual_seed", "nn"};
+    "and",   "break",    "do",      "else",        "elseif",       "end",         "false",
+    "for",   "function", "goto",    "if",          "in",           "local",       "nil",
+    "not",   "or",       "repeat",  "return",      "then",         "true",        "until",
+    "while", "tensor",   "no_grad", "load_plugin", "load_program", "manual_seed", "nn"};
 
 // The function of the template's table `put` that converts an argument.
 std::string converter(const OpParam& p) {

@@ -38,6 +38,7 @@ int lock_command(const Words& words);
 int verify_command(const Words& words);
 int bindgen_command(const Words& words);
 int graph_command(const Words& words);
+int convert_command(const Words& words);  // of `adjoin graph`
 int run_program_command(const Words& words);
 bool is_program(
     const Words& words);  // does `adjoin run` get a captured program, not one of Python's?

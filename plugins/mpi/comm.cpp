@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kQuick = 2000;  // rounds without news before the thread sleeps between them
 constexpr auto kNap = std::chrono::microseconds(50);
-constexpr auto kFinalize = milliseconds(3000);
+constexpr auto kFinalize = milliseconds(20000);  // of a busy machine
 
 }  // namespace
 

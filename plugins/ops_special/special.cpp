@@ -45,7 +45,8 @@ aj_status* ldexp_each_body(void*, aj_call* call) {
 
 aj_status* ldexp_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    Tensor x = floated(b.tensor(0)), n = b.tensor(1);
+    const Tensor x = floated(b.tensor(0));
+    const Tensor& n = b.tensor(1);
     if (n.is_complex()) return b.ret(0, x * pow(Scalar(2.0), n));
     DLDataType dtype = x.dtype();
     if (n.is_floating_point() && (is_integral(b.tensor(0)) || (n.ndim() && !x.ndim())))
@@ -179,7 +180,7 @@ aj_status* shifted(aj_call* call, Polynomial* polynomial) {
     Operand x = b.operand(0);
     if (!x.is_tensor())
       return b.ret(0, polynomial(2 * x.number().to_double() - 1, b.operand(1), {}));
-    b.ret(0, polynomial(x.tensor() * 2 - 1, b.operand(1), {}));
+    b.ret(0, polynomial(floated(x.tensor()) * 2 - 1, b.operand(1), {}));  // below 0, too
   });
 }
 

@@ -125,3 +125,27 @@ def test_lua_passes_objects_on(tmp_path, objects):
 def test_rust_passes_objects_on(tmp_path, objects):
     program = build_rust(tmp_path, "--load", objects, main=Path(__file__).parent / "objects.rs")
     assert run(program, objects) == PLANS
+
+
+@pytest.fixture
+def captured(tmp_path):
+    """(a program in a file, what it gives for [[1, -1], [2, 0.5]])."""
+    net = adjoin.nn.Sequential(adjoin.nn.Linear(2, 1), adjoin.nn.Tanh())
+    x = adjoin.tensor([[1, -1], [2, 0.5]])
+    with adjoin.no_grad():
+        adjoin.jit.save(adjoin.jit.trace(net, x), tmp_path / "model.aj")
+        return tmp_path / "model.aj", net(x).reshape(-1).tolist()
+
+
+@needs_lua
+def test_lua_runs_a_captured_program(lua, captured):
+    told = run_lua(lua, Path(__file__).parent / "program.lua", captured[0])
+    assert [
+        float(n) for n in re.findall(r"-?\d\.?\d*(?:e-?\d+)?", told.partition("tensor(")[2].partition(", shape")[0])
+    ] == pytest.approx(captured[1], rel=1e-3)
+
+
+@needs_rust
+def test_rust_runs_a_captured_program(tmp_path, captured):
+    told = run(build_rust(tmp_path, main=Path(__file__).parent / "program.rs"), captured[0])
+    assert [float(n) for n in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", told)] == pytest.approx(captured[1], rel=1e-5)

@@ -168,35 +168,35 @@ def tensors(rng, row, shapes, dtype, device="cpu"):
 
 def batch_statistics(given, other):
     """What the forward row would have kept: mean and rstd of the input."""
-    x = given["input"].detach()
+    x = given["input"]._alias()
     dims = [d for d in range(x.ndim) if d != 1]
     return {"mean": x.mean(dims), "rstd": (x.var(dims, correction=0) + other["eps"]).rsqrt()}
 
 
 def layer_statistics(given, other):
-    x = given["input"].detach()
+    x = given["input"]._alias()
     dims = list(range(-len(other["normalized_shape"]), 0))
     return {"mean": x.mean(dims, True), "rstd": (x.var(dims, correction=0, keepdim=True) + 1e-5).rsqrt()}
 
 
 def group_statistics(given, other):
-    x = given["input"].detach()
+    x = given["input"]._alias()
     x = x.reshape(x.shape[0], other["num_groups"], -1)
     return {"mean": x.mean(2), "rstd": (x.var(2, correction=0) + 1e-5).rsqrt()}
 
 
 def extremes(given, other):
-    return {"out": given["input"].detach().amax(other["dim"], other["keepdim"])}
+    return {"out": given["input"]._alias().amax(other["dim"], other["keepdim"])}
 
 
 def sums_of_exponentials(given, other):
-    return {"logsumexp": given["input"].detach().logsumexp(1)}
+    return {"logsumexp": given["input"]._alias().logsumexp(1)}
 
 
 def recurrent_states(given, other):
     """What an LSTM over steps of one batch size keeps: its output, gates and cells."""
     x, h, c, w_ih, w_hh, b_ih, b_hh = (
-        given[n].detach() for n in ("input", "hx", "cx", "weight_ih", "weight_hh", "bias_ih", "bias_hh"))  # fmt: skip
+        given[n]._alias() for n in ("input", "hx", "cx", "weight_ih", "weight_hh", "bias_ih", "bias_hh"))  # fmt: skip
     if x.shape[0] != sum(other["batch_sizes"]) or h.shape[0] != other["batch_sizes"][0]:
         return dict.fromkeys(("output", "gates", "cells"), x)  # the row will refuse the rest
     kept = ([], [], [])
@@ -214,7 +214,7 @@ def recurrent_states(given, other):
 
 def attended(given, other):
     """What attention returns for the same queries, keys and values."""
-    q, k, v, mask = (given[n].detach() for n in ("query", "key", "value", "mask"))
+    q, k, v, mask = (given[n]._alias() for n in ("query", "key", "value", "mask"))
     scores = q @ k.transpose(-2, -1) * other["scale"] + mask
     if other["causal"]:
         scores = scores + adjoin.ones(scores.shape[-2:]).triu(1) * -1e30
@@ -223,7 +223,7 @@ def attended(given, other):
 
 def pivots_of(matrix, pivots):
     """The exchanges of rows that a factorisation of that argument makes."""
-    return lambda given, other: {pivots: adjoin.linalg.lu_factor_ex(given[matrix].detach()).pivots}
+    return lambda given, other: {pivots: adjoin.linalg.lu_factor_ex(given[matrix]._alias()).pivots}
 
 
 DEPENDENT = {

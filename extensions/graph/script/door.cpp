@@ -3,6 +3,8 @@
 
 #include <adjoin/kit/plugin.hpp>
 
+#include "../record.hpp"
+#include "lower.hpp"
 #include "machine.hpp"
 
 namespace adjoin::graph::script {
@@ -42,8 +44,6 @@ aj_object* object_of(std::unique_ptr<Box> b) {
   return o;
 }
 
-aj_value boxed(const Value& v, const Unit* u, int depth = 0);
-
 aj_value box(int32_t kind, std::string name, const std::vector<Value>& items, const Unit* u,
              int depth) {
   auto b = std::make_unique<Box>();
@@ -53,6 +53,8 @@ aj_value box(int32_t kind, std::string name, const std::vector<Value>& items, co
   out.v.object = object_of(std::move(b));
   return out;
 }
+
+}  // namespace
 
 // The value for outside, owned.
 aj_value boxed(const Value& v, const Unit* u, int depth) {
@@ -164,6 +166,8 @@ Value unboxed(const aj_value& v, const Unit* u) {
   return o;
 }
 
+namespace {
+
 Program& scripted_in(const aj_object* o) {
   Program& p = program_in(o);
   if (!p.script)
@@ -239,12 +243,20 @@ std::string signature(const std::string& name, const Function& f, bool method) {
   return out + ")" + (f.kind_text.empty() ? "" : " -> " + f.kind_text);
 }
 
+// Of a module and those in it.
+void methods_in(const Object& o, const std::string& path, std::string& lines, int depth) {
+  for (auto& [name, f] : o.of->methods) lines += signature(path + name, *f, true) + "\n";
+  for (auto& [name, v] : o.fields)
+    if (Object* inner = in<Object>(v); inner && inner->of->module && depth < 64)
+      methods_in(*inner, path + name + ".", lines, depth + 1);
+}
+
 aj_status* functions(const aj_object* program, aj_object** out) {
   return guard("", [&] {
     const Unit& u = *scripted_in(program).script;
     std::string lines;
-    if (!u.objects.empty()) {
-      for (auto& [name, f] : u.objects[0]->of->methods) lines += signature(name, *f, true) + "\n";
+    if (is_module(scripted_in(program))) {
+      methods_in(*u.objects[0], "", lines, 0);
     } else {
       for (auto& f : u.functions) lines += signature(f->name, *f, false) + "\n";
     }
@@ -273,7 +285,7 @@ aj_status* call_function(aj_object* program, aj_str name, const aj_value* args, 
 // The object and the name of its attribute.
 std::pair<Object*, std::string_view> place(const Program& p, std::string_view path) {
   const Unit& u = *p.script;
-  if (u.objects.empty()) raise(AJ_NOT_FOUND, p.name, ": functions have no attributes");
+  if (!is_module(p)) raise(AJ_NOT_FOUND, p.name, ": functions have no attributes");
   Object* o = u.objects[0].get();
   for (size_t dot; (dot = path.find('.')) != path.npos; path.remove_prefix(dot + 1)) {
     Value* next = o->find(path.substr(0, dot));
@@ -308,7 +320,7 @@ aj_status* set(aj_object* program, aj_str path, const aj_value* v) {
 // What runs if nothing else is said: the module's forward, or the first function.
 const Function* first_of(const Program& p) {
   const Unit& u = *p.script;
-  if (!u.objects.empty()) return u.objects[0]->of->method("forward");
+  if (is_module(p)) return u.objects[0]->of->method("forward");
   if (const Function* f = u.function(p.name)) return f;
   return u.functions.empty() ? nullptr : u.functions[0].get();
 }
@@ -327,7 +339,7 @@ void tensors_in(const Value& v, std::vector<Tensor>& out) {
 uint32_t inputs(const Program& p) {
   const Function* f = first_of(p);
   uint32_t n = 0;
-  for (size_t i = !p.script->objects.empty(); f && i < f->params.size(); i++)
+  for (size_t i = is_module(p); f && i < f->params.size(); i++)
     n += !f->params[i].has_default && f->params[i].how == Param::How::any;
   return n;
 }
@@ -338,7 +350,7 @@ uint32_t results(const Program& p) {
 }
 std::string_view input_name(const Program& p, uint32_t i) {
   const Function* f = first_of(p);
-  const size_t at = i + !p.script->objects.empty();
+  const size_t at = i + is_module(p);
   if (!f || at >= f->params.size()) raise(AJ_OUT_OF_RANGE, p.name, ": there is no input ", i);
   return f->params[at].name;
 }
@@ -351,7 +363,7 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, aj_tensor** rets, u
   for (uint32_t i = 0; i < nargs; i++)
     given.push_back(args[i] ? Value(Tensor::borrow(args[i])) : Value(None{}));
   std::vector<Tensor> out;
-  const bool module = !p.script->objects.empty();
+  const bool module = is_module(p);
   tensors_in(call(p, module ? "forward" : f->name, std::move(given), {}), out);
   if (out.size() != nrets)
     raise(AJ_INVALID_ARGUMENT, p.name, ": it gives ", uint64_t(out.size()), " tensors, ", nrets,
@@ -365,6 +377,27 @@ void register_values() {
       kValue, sizeof(Box*), [](void* p) { delete *static_cast<Box**>(p); }, &type));
 }
 
+// Captures call scripted code, and the other way round.
+namespace {
+
+aj_status* capture(aj_object* program, aj_str name, aj_str callee, const aj_value* args,
+                   uint32_t nargs, const aj_str* labels, uint32_t nlabels, aj_value* ret) {
+  return guard("", [&] {
+    *ret = record_script(scripted_in(program), view_of(name), view_of(callee), args, nargs, labels,
+                         nlabels);
+  });
+}
+
+aj_status* lowered_text(const aj_object* program, aj_str name, aj_object** out) {
+  return guard("", [&] {
+    const Program& p = program_in(program);
+    if (p.script) raise(AJ_INVALID_ARGUMENT, p.name, ": the program is scripted already");
+    check(core().string_new(str(lowered(p, std::string(view_of(name)))), out));
+  });
+}
+
+}  // namespace
+
 const aj_scripts table = {
     .struct_size = sizeof(aj_scripts),
     .minor = 0,
@@ -376,6 +409,8 @@ const aj_scripts table = {
     .call = call_function,
     .get = get,
     .set = set,
+    .capture = capture,
+    .lowered = lowered_text,
 };
 
 }  // namespace adjoin::graph::script

@@ -21,7 +21,11 @@ void link(Code& c, const Unit& u, const std::string& where) {
       if (!i.function)
         raise(AJ_NOT_FOUND, "program: '", where, "' calls the function '", n.substr(3),
               "', which is not there");
-    } else if (n[0] != '.') {
+    } else if (n[0] == '.') {
+      // Of a tensor, where it is an op.
+      const std::string_view name = std::string_view(n).substr(1);
+      if (!find_tensor_method(name)) i.op = find_op(name, &i.in_place);
+    } else {
       i.op = find_op(n, &i.in_place);
       if (!i.op)
         raise(AJ_NOT_FOUND, "program: there is no op '", n, "', which '", where,

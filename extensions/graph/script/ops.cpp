@@ -1,6 +1,6 @@
 // extensions/graph/script/ops.cpp: values become the arguments of an op, as Python's binding does
 // it: by place or by name, the first overload that takes them.
-#include <deque>
+#include <list>
 #include <mutex>
 
 #include "machine.hpp"
@@ -48,15 +48,15 @@ Signature signature_of(const aj_op* op, const aj_op_info& info) {
   return s;
 }
 
-// One call's arguments: what they point to lives here.
+// One call's arguments: what they point to lives here. Empty lists cost nothing.
 struct Frame {
   aj_value args[kMostArgs];
-  std::deque<std::vector<int64_t>> ints;
-  std::deque<std::vector<double>> reals;
-  std::deque<std::vector<uint8_t>> bools;
-  std::deque<std::vector<aj_tensor*>> tensors;
-  std::deque<std::complex<double>> complexes;
-  std::deque<std::vector<Value>> held;
+  std::list<std::vector<int64_t>> ints;
+  std::list<std::vector<double>> reals;
+  std::list<std::vector<uint8_t>> bools;
+  std::list<std::vector<aj_tensor*>> tensors;
+  std::list<std::complex<double>> complexes;
+  std::list<std::vector<Value>> held;
   bool in_place = false, wants_grad = false;
 };
 

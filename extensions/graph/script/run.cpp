@@ -1,12 +1,14 @@
 // extensions/graph/script/run.cpp: carries out a scripted program.
 #include <algorithm>
 
+#include "lower.hpp"
 #include "machine.hpp"
 
 namespace adjoin::graph::script {
 namespace {
 
-constexpr int kDeepest = 400;  // calls in calls
+constexpr int kDeepest = 400;     // calls in calls
+thread_local uint32_t turns = 0;  // of loops: now and then one asks whether the user has stopped it
 
 class GradMode {
  public:
@@ -17,6 +19,40 @@ class GradMode {
  private:
   int32_t before_;
 };
+
+// Operators that numbers have without a call: the commonest ones of loops.
+struct Quick {
+  Builtin copy = find_builtin("copy"), lt = find_builtin("lt"), le = find_builtin("le"),
+          gt = find_builtin("gt"), ge = find_builtin("ge"), eq = find_builtin("eq"),
+          ne = find_builtin("ne");
+  std::pair<Builtin, char> arithmetic[10] = {
+      {find_builtin("add"), '+'},  {find_builtin("iadd"), '+'}, {find_builtin("sub"), '-'},
+      {find_builtin("isub"), '-'}, {find_builtin("mul"), '*'},  {find_builtin("imul"), '*'},
+      {find_builtin("mod"), '%'},  {find_builtin("imod"), '%'}, {find_builtin("floordiv"), 'f'},
+      {find_builtin("div"), '/'}};
+
+  bool run(Builtin b, const Value& x, const Value& y, Value* out) const {
+    auto *i = std::get_if<int64_t>(&x), *j = std::get_if<int64_t>(&y);
+    auto *d = std::get_if<double>(&x), *e = std::get_if<double>(&y);
+    if (!(i && j) && !(d && e)) return false;
+    for (auto& [known, op] : arithmetic)
+      if (b == known) return *out = script::arithmetic(op, x, y), true;
+    auto compare = [&](auto p, auto q) {
+      if (b == lt) return *out = p < q, true;
+      if (b == le) return *out = p <= q, true;
+      if (b == gt) return *out = p > q, true;
+      if (b == ge) return *out = p >= q, true;
+      if (b == eq) return *out = p == q, true;
+      if (b == ne) return *out = p != q, true;
+      return false;
+    };
+    return i ? compare(*i, *j) : compare(*d, *e);
+  }
+};
+const Quick& quick() {
+  static const Quick found;
+  return found;
+}
 
 }  // namespace
 
@@ -49,7 +85,8 @@ Machine::Flow Machine::step(const Instruction& i, Frame& frame) try {
         const Flow f = code(i.blocks[1], frame);
         if (f == Flow::give) return f;
         if (f == Flow::leave) return Flow::on;
-        if (core().interrupted()) raise(AJ_CANCELLED, p_.name, ": interrupted in a loop");
+        if (++turns % 256 == 0 && core().interrupted())
+          raise(AJ_CANCELLED, p_.name, ": interrupted in a loop");
       }
     case Instruction::What::each:
       return each(i, frame);
@@ -78,7 +115,8 @@ Machine::Flow Machine::each(const Instruction& i, Frame& frame) {
   const Value over = read(i.args[0], frame);
   auto turn = [&](Value v) {
     assign(i, frame, std::move(v));
-    if (core().interrupted()) raise(AJ_CANCELLED, p_.name, ": interrupted in a loop");
+    if (++turns % 256 == 0 && core().interrupted())
+      raise(AJ_CANCELLED, p_.name, ": interrupted in a loop");
     return code(i.blocks[0], frame);
   };
   if (auto* r = std::get_if<Range>(&over)) {
@@ -106,6 +144,13 @@ Machine::Flow Machine::each(const Instruction& i, Frame& frame) {
 }
 
 Value Machine::called(const Instruction& i, Frame& frame) {
+  static const Quick& fast = quick();
+  if (i.builtin && i.args.size() == 2) {
+    Value out;
+    if (fast.run(i.builtin, read(i.args[0], frame), read(i.args[1], frame), &out)) return out;
+  } else if (i.builtin == fast.copy) {
+    return read(i.args[0], frame);
+  }
   std::vector<Value> args;
   Named named;
   args.reserve(i.args.size());
@@ -127,7 +172,9 @@ Value Machine::called(const Instruction& i, Frame& frame) {
     Call c{*this, i.name.c_str() + 1, args, named};
     return i.builtin(c);
   }
-  if (i.op) return call_op(*i.op, i.in_place, i.name.c_str(), args, named);
+  const bool method_of_tensor = i.name[0] == '.' && !args.empty() && is<Tensor>(args[0]);
+  if (i.op && (i.name[0] != '.' || method_of_tensor))
+    return call_op(*i.op, i.in_place, i.name.c_str(), args, named);
   if (i.function) return run(*i.function, std::move(args), std::move(named));
   // A method.
   if (args.empty()) raise(AJ_INVALID_ARGUMENT, i.name, ": a method of nothing is called");
@@ -395,10 +442,14 @@ std::string Machine::text_of(const Value& v) {
   return str_of(v);
 }
 
+bool is_module(const Program& p) {
+  return !p.script->objects.empty() && !p.script->function(p.name);
+}
+
 Value call(Program& p, std::string_view name, std::vector<Value> args, Named named) {
   Machine m(p);
   const Unit& u = *p.script;
-  if (!u.objects.empty()) {
+  if (is_module(p)) {
     Value at = u.objects[0];
     std::string_view path = name;
     for (size_t dot; (dot = path.find('.')) != path.npos; path.remove_prefix(dot + 1)) {

@@ -15,7 +15,7 @@ constexpr const char* kKinds[] = {"barrier",     "broadcast", "all_reduce",     
                                   "all_to_all_v"};
 constexpr const char* kOps[] = {"sum",  "avg", "product", "min",       "max",
                                 "band", "bor", "bxor",    "premul_sum"};
-constexpr uint64_t kSizes[] = {0, 1, 7, 1000, 300'001};
+constexpr uint64_t kSizes[] = {0, 1, 7, 1000, 150'001};
 constexpr uint64_t kLarge = 1000;  // beyond it one dtype is tried
 
 using Dtypes = kit::stored;

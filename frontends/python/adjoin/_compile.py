@@ -130,11 +130,13 @@ class Compiled:
         took = now() - begin
         self.eager = took if self.eager is None else min(self.eager, took)
         self.tries += 1
-        if self.lazy > GAIN * self.eager and self.tries >= TRIES:
+        if self.lazy > (GAIN if self.tries >= TRIES else 1.3) * self.eager:
             return self.pass_on(f"together {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}", result)
         if self.tries > 8:  # other sizes may come
             self.lazy, self.tries = None, 0
-        self.verdict = f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}" if self.lazy else self.verdict
+        self.verdict = (
+            f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}" if self.lazy else self.verdict
+        )
         return result
 
     def pass_on(self, why, result):

@@ -111,7 +111,7 @@ def _inputs(tree, leaves):
 
     def fresh(tensor):
         tensor = adjoin._C.transform_lift(tensor, 0)  # inside of a vmap it is differentiated there
-        leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+        leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor._alias().requires_grad_()
         leaves.append(leaf)
         return leaf
 
@@ -120,7 +120,7 @@ def _inputs(tree, leaves):
 
 def _outputs(tree, recorded):
     """Without history, unless an argument had one (or a derivative around this one gave it one)."""
-    return tree if recorded else _map(tree, lambda tensor: tensor.detach())
+    return tree if recorded else _map(tree, lambda tensor: tensor._alias())
 
 
 def _derivatives(outputs, leaves, weights=None):

@@ -126,9 +126,25 @@ PyObject* is_inference(PyObject* self, PyObject*) {
   return PyBool_FromLong((tensor_of(self)->obj.flags & AJ_TENSOR_INFERENCE) != 0);
 }
 
-PyObject* detach(PyObject* self, PyObject*) {
+// The same memory without history, and with what the levels of transforms know of it.
+PyObject* alias(PyObject* self, PyObject*) {
   aj_tensor* t = nullptr;
   return failed(autograd->detach(tensor_of(self), &t)) ? nullptr : wrap(t);
+}
+
+// Of what a transform holds: a view that has no derivative, so that tangents end there, too.
+PyObject* without_derivatives(aj_tensor* t) {
+  static const aj_op* const view = dispatch->find_op(AJ_STR_LIT("view.dtype"));
+  aj_value args[2] = {{AJ_TENSOR, 0, {.tensor = t}}, {AJ_DTYPE, 0, {.dtype = t->dl.dtype}}};
+  aj_value made = {AJ_NONE, 0, {0}};
+  return failed(dispatch->call(view, args, 2, &made, 1)) ? nullptr : wrap(made.v.tensor);
+}
+
+PyObject* detach(PyObject* self, PyObject* none) {
+  aj_tensor* t = tensor_of(self);
+  if (likely(is_strided(t))) return alias(self, none);
+  static const uint64_t transform = dispatch->key_mask(AJ_STR_LIT("transform"));
+  return t->keys & transform ? without_derivatives(t) : alias(self, none);
 }
 
 PyObject* detach_in_place(PyObject* self, PyObject*) {
@@ -220,6 +236,7 @@ PyMethodDef grad_methods[] = {
     {"_is_view", get_is_view, METH_NOARGS, nullptr},
     {"is_inference", is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
     {"detach", detach, METH_NOARGS, "The same memory without history."},
+    {"_alias", alias, METH_NOARGS, "detach() that the levels of transforms do not see."},
     {"detach_", detach_in_place, METH_NOARGS, "Forgets the history."},
     {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS,
      "Starts or ends recording."},

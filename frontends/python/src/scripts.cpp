@@ -162,32 +162,41 @@ PyObject* take(const aj_value& given) {
   return called && number ? call_helper("adjoin.jit._script.values", "made", args, 3) : nullptr;
 }
 
+// The arguments of one call, by place and by name, and its result.
+struct Call {
+  Values values, result;
+  std::vector<aj_str> labels;
+
+  bool take(PyObject* args, PyObject* named) {
+    result.list.emplace_back();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      values.list.emplace_back();
+      if (!give(PyTuple_GET_ITEM(args, i), &values.list.back())) return false;
+    }
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(named, &at, &key, &value);) {
+      const char* label = PyUnicode_AsUTF8(key);
+      values.list.emplace_back();
+      if (!label || !give(value, &values.list.back())) return false;
+      labels.push_back(str(label));
+    }
+    return true;
+  }
+};
+
 // script_call(p, name, args, kwargs): the result.
 PyObject* call(PyObject*, PyObject* args) {
   PyObject *o, *given, *named;
   const char* name;
   aj_object* p;
+  Call c;
   if (!PyArg_ParseTuple(args, "OsO!O!", &o, &name, &PyTuple_Type, &given, &PyDict_Type, &named) ||
-      !(p = program_of(o)))
+      !(p = program_of(o)) || !c.take(given, named))
     return nullptr;
-  Values values, result;
-  std::vector<aj_str> labels;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) {
-    values.list.emplace_back();
-    if (!give(PyTuple_GET_ITEM(given, i), &values.list.back())) return nullptr;
-  }
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(named, &at, &key, &value);) {
-    const char* label = PyUnicode_AsUTF8(key);
-    values.list.emplace_back();
-    if (!label || !give(value, &values.list.back())) return nullptr;
-    labels.push_back(str(label));
-  }
-  result.list.emplace_back();
-  if (failed(table()->call(p, str(name), values.list.data(), uint32_t(values.list.size()),
-                           labels.data(), uint32_t(labels.size()), &result.list[0])))
+  if (failed(table()->call(p, str(name), c.values.list.data(), uint32_t(c.values.list.size()),
+                           c.labels.data(), uint32_t(c.labels.size()), &c.result.list[0])))
     return nullptr;
-  return take(result.list[0]);
+  return take(c.result.list[0]);
 }
 
 // script_functions(p): their signatures, a line each.
@@ -236,7 +245,37 @@ PyObject* text(PyObject*, PyObject* value) {
   return take_string(made);
 }
 
+// script_capture(p, name, callee, args, kwargs): call, kept by this thread's capture.
+PyObject* capture(PyObject*, PyObject* args) {
+  PyObject *o, *given, *named;
+  const char *name, *callee;
+  aj_object* p;
+  Call c;
+  if (!PyArg_ParseTuple(args, "OssO!O!", &o, &name, &callee, &PyTuple_Type, &given, &PyDict_Type,
+                        &named) ||
+      !(p = program_of(o)) || !c.take(given, named))
+    return nullptr;
+  if (failed(table()->capture(p, str(name), str(callee), c.values.list.data(),
+                              uint32_t(c.values.list.size()), c.labels.data(),
+                              uint32_t(c.labels.size()), &c.result.list[0])))
+    return nullptr;
+  return take(c.result.list[0]);
+}
+
+// script_lowered(p, name): a captured program as a function of a scripted one's text.
+PyObject* lowered(PyObject*, PyObject* args) {
+  PyObject* o;
+  const char* name;
+  aj_object *p, *made = nullptr;
+  if (!PyArg_ParseTuple(args, "Os", &o, &name) || !(p = program_of(o)) ||
+      failed(table()->lowered(p, str(name), &made)))
+    return nullptr;
+  return take_string(made);
+}
+
 PyMethodDef methods[] = {
+    {"script_capture", capture, METH_VARARGS, nullptr},
+    {"script_lowered", lowered, METH_VARARGS, nullptr},
     {"script_call", call, METH_VARARGS, nullptr},
     {"script_functions", functions, METH_O, nullptr},
     {"script_scripted", scripted, METH_O, nullptr},

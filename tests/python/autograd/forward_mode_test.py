@@ -40,9 +40,22 @@ def test_dual_tensors():
         assert_close(value, X.sin() * X)
         assert_close(tangent, (X.cos() * X + X.sin()) * V)
         assert fw.unpack_dual(X).tangent is None
-        assert fw.unpack_dual(x.detach(), level=level).tangent is not None
+        assert fw.unpack_dual(x.detach(), level=level).tangent is None
         assert x.shape == X.shape and x.dtype == X.dtype
     assert fw.unpack_dual(X).primal is X
+
+
+def test_what_is_detached_has_no_tangent_at_any_level():
+    f = lambda x: x.detach() * x * x  # noqa: E731
+    three = T.tensor(3.0)
+    assert T.func.jacfwd(lambda x: x.detach() * x)(three) == 3
+    assert T.func.vmap(T.func.jacfwd(lambda x: x.detach() * x))(three.reshape(1)).tolist() == [3]
+    assert T.func.jacfwd(T.func.jacfwd(f))(three) == T.func.jacfwd(grad(f))(three) == T.func.hessian(f)(three) == 6
+    with fw.dual_level():
+        x = fw.make_dual(T.ones(2), T.ones(2))
+        assert fw.unpack_dual(x.view(T.float32)).tangent is None
+        x.detach().zero_()
+        assert fw.unpack_dual(x).primal.tolist() == [0, 0]
 
 
 def test_levels_are_checked():

@@ -361,3 +361,44 @@ for step in range(first, first + 1000):
         step = found["step"]
         assert same(found["w"], W * step) and same(found["v"], -W * step), SEED
         step += 1
+
+
+def test_a_killed_rank_resumes_from_the_newest_step(launch, tmp_path):
+    """Under --max-restarts 1: the curve is that of a run that nobody killed."""
+    body = """
+    import os, sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+    from torch import nn
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    dist.init_process_group()
+    rank, base, kills = dist.get_rank(), sys.argv[1], sys.argv[2] == "yes"
+    again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    torch.manual_seed(0)
+    net = fully_shard(nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)).double())
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.05)
+    first = 0
+    newest = dcp.newest(base) if os.path.isdir(base) else None
+    assert (newest is not None) == again
+    if newest:
+        model, optim = get_state_dict(net, optimizer)
+        state = {"model": model, "optim": optim, "step": 0, "random": torch.get_rng_state()}
+        dcp.load(state, checkpoint_id=newest)
+        set_state_dict(net, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+        torch.set_rng_state(state["random"])
+        first = state["step"] + 1
+        assert first == 4
+    for step in range(first, 7):
+        x = torch.randn(6, 4, dtype=torch.float64)
+        loss = net(x[rank * 3 : rank * 3 + 3]).square().mean()
+        optimizer.zero_grad(), loss.backward(), optimizer.step()
+        if kills and not again and step == 4 and rank == 1:
+            os.kill(os.getpid(), 9)
+        model, optim = get_state_dict(net, optimizer)
+        dcp.save({"model": model, "optim": optim, "step": step, "random": torch.get_rng_state()}, checkpoint_id=f"{base}/step-{step}")
+    whole = net[0].weight.full_tensor()
+    if rank == 0:
+        print(whole.double().sum().item().hex())
+    """
+    got = [launch(2, body, "--max-restarts", "1", arguments=(str(tmp_path / kills), kills)) for kills in ("no", "yes")]
+    assert [g.code for g in got] == [0, 0], got[1].err
+    assert got[0].out.splitlines()[-1] == got[1].out.splitlines()[-1]

@@ -184,3 +184,40 @@ print("ok", rank)
 """
     )
     assert good(4, body) == [f"ok {r}" for r in range(4)]
+
+
+def test_optimizers_make_their_steps_in_parts(good):
+    body = (
+        COMMON
+        + """
+o = torch.optim
+for kind, options in (
+    (o.AdamW, {"fused": True}), (o.AdamW, {"foreach": True}), (o.SGD, {"lr": 0.1, "momentum": 0.9, "fused": True}),
+    (o.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}), (o.Adagrad, {}), (o.RMSprop, {}), (o.Adam, {"amsgrad": True}), (o.NAdam, {}),
+    (o.RAdam, {}), (o.Adamax, {}), (o.ASGD, {}), (o.Rprop, {}), (o.Adadelta, {}),
+):
+    whole = [nn.Parameter(torch.full((5, 3), float(i), dtype=torch.float64)) for i in (1, 2)]
+    parts = [nn.Parameter(placed(p.detach().clone(), Shard(0))) for p in whole]
+    a, b = kind(whole, **options), kind(parts, **options)
+    for _ in range(3):
+        for p, q in zip(whole, parts):
+            p.grad = torch.randn(5, 3, dtype=torch.float64)
+            q.grad = placed(p.grad, Shard(0))
+        a.step()
+        with CommDebugMode() as comm:
+            b.step()
+        assert comm.get_total_counts() == 0, (kind, comm.get_comm_counts())
+    for p, q in zip(whole, parts):
+        close(q, p, kind, options)
+try:
+    DTensor.from_local(torch.ones(1), dist.DeviceMesh("cpu", [1, 0]), [Shard(0)])
+except NotImplementedError as error:
+    assert "not in rising order" in str(error)
+else:
+    raise AssertionError
+from torch.distributed._tensor import DTensor as older
+assert older is DTensor
+print("ok", rank)
+"""
+    )
+    assert good(2, body) == ["ok 0", "ok 1"]

@@ -20,8 +20,9 @@ def conforms(*words, before=()):
     return passed
 
 
-@pytest.mark.parametrize("engine", ["simulated", "shm", "gloo"])
-def test_an_engine(engine):
+@pytest.mark.parametrize("engine", ["simulated", "shm", "gloo", "faulty"])
+def test_an_engine(engine, monkeypatch):
+    monkeypatch.setenv("ADJOIN_FAULTY", "simulated")  # and no fault: it goes through
     if engine not in adjoin.plugin.available():
         pytest.skip(f"NOT TESTED: the plugin {engine} was not built")
     assert conforms(engine, "--ranks", "3")[0] > 1000

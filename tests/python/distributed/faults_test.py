@@ -225,3 +225,24 @@ def test_explain_hang(tmp_path):
     assert got.stdout.split("\n", 1)[1] in again.stdout or "waits in all_reduce #2" in again.stdout
     wrong = subprocess.run([adjoin_command, "explain-hang", "nowhere"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "neither HOST:PORT nor the number of a process" in wrong.stderr
+
+
+def test_orders_that_are_wrong_are_told(launch):
+    body = """
+    import os, torch.distributed as dist
+    for order in ("gloo,1:2", "gloo,1:2:burn", "gloo,one:2:kill", "none,1:2:kill"):
+        os.environ["ADJOIN_FAULTY"] = order
+        try:
+            dist.init_process_group("faulty")
+        except RuntimeError as error:
+            print(order, "|", error)
+    """
+    said = dict(line.split(" | ") for line in launch(2, body).lines())
+    assert (
+        "wanted is RANK:NUMBER:FAULT" in said["gloo,1:2"]
+        and "no fault 'burn'; there are: delay" in said["gloo,1:2:burn"]
+    )
+    assert (
+        "'one' is no number" in said["gloo,one:2:kill"]
+        and "no plugin offers the engine 'none'" in said["none,1:2:kill"]
+    )

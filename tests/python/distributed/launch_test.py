@@ -138,9 +138,9 @@ def free_port():
 STARTED_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "ADJOIN_CONTROL", "LOCAL_RANK")
 
 
-def started(lines, variables, tmp_path):
+def started(lines, variables, tmp_path, program=MEETS):
     """What processes say that somebody has started with these variables, one mapping each."""
-    (tmp_path / "program.py").write_text(MEETS)
+    (tmp_path / "program.py").write_text(program)
     bare = {name: value for name, value in os.environ.items() if name not in STARTED_BY}
     jobs = [subprocess.Popen([*lines, str(tmp_path / "program.py")], env=bare | more) for more in variables]
     assert [job.wait(timeout=60) for job in jobs] == [0] * len(jobs)
@@ -194,12 +194,11 @@ def test_mpirun(tmp_path):
 
         pytest.skip("NOT TESTED: there is no mpirun; openmpi-bin has it")
     line = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *RUN]
-    assert started(line, [{}], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+    assert started(line, [{"TMPDIR": str(tmp_path)}], tmp_path) == ["0 2 2.0", "1 2 2.0"]
+    assert not list(tmp_path.glob("adjoin-*"))  # by which they met
     if "mpi" in adjoin.plugin.available():
-        global MEETS
-        before, MEETS = MEETS, MEETS.replace("init_process_group()", "init_process_group('mpi')")
-        assert started(line, [{}], tmp_path) == ["0 2 2.0", "1 2 2.0"]
-        MEETS = before
+        by_mpi = MEETS.replace("init_process_group()", "init_process_group('mpi')")
+        assert started(line, [{}], tmp_path, by_mpi) == ["0 2 2.0", "1 2 2.0"]
 
 
 def test_a_restart_goes_on_from_the_newest_step(launch, tmp_path):

@@ -106,6 +106,8 @@ def test_different_collectives(launch):
         "root": lambda: dist.broadcast(x, rank),
         "nothing": lambda: dist.all_reduce(torch.ones(4 * rank)),
         "pair": lambda: dist.send(x, 1) if rank == 0 else dist.recv(torch.empty(5), 0),
+        # the root of a small broadcast has gone on when the others find out
+        "before": lambda: (dist.broadcast(x, 0) if rank == 0 else dist.all_reduce(x), dist.barrier()),
     }
     survive(wrongs[sys.argv[1]])
     """
@@ -114,6 +116,7 @@ def test_different_collectives(launch):
         "all_reduce #4 sum float32[5] at .* meets all_reduce #4 sum float32[4] at",
         "kind": "broadcast #4 float32[4] root 0 at .* meets all_reduce #4|all_reduce #4 .* meets broadcast #4 float32[4] root 0",
         "dtype": "int32",
+        "before": "broadcast #4 float32[4] root 0 at .* meets all_reduce #4|all_reduce #4 .* meets broadcast #4 float32[4] root 0",
         "pair": "to rank 1 at .* meets .*from rank 0|from rank 0 at .* meets .*to rank 1",
     }.items():
         _, told = survivors(launch, 2, body, 3.5, arguments=[kind])

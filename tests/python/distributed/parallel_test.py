@@ -1,7 +1,11 @@
 """tests/python/distributed/parallel_test.py: DistributedDataParallel trains as one process does with the whole batch."""
 
+import os
+
 import pytest
 
+# How many processes the curve is compared in.
+SIZES = [1, 2, 3, 4, 8] if os.environ.get("ADJOIN_TEST_FULL") == "1" else [2, 3]
 TRAIN = """
 import os, sys, torch, torch.distributed as dist
 from torch import nn
@@ -34,14 +38,14 @@ rank, n = dist.get_rank(), dist.get_world_size()
 """
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", SIZES)
 def test_the_curve_is_that_of_the_whole_batch(good, n, engine):
     body = (
         TRAIN
         + """
 for kind, shape in shapes.items():
     torch.manual_seed(1)
-    x, y = torch.randn(shape, dtype=torch.float64), torch.randn(12, 4, dtype=torch.float64)
+    x, y = torch.randn((24, *shape[1:]), dtype=torch.float64), torch.randn(24, 4, dtype=torch.float64)
     alone = made(kind)
     want = train(alone, x, y)
     torch.manual_seed(100 + rank)

@@ -320,3 +320,72 @@ print("ok", rank)
 """
     )
     assert good(4, body, arguments=(str(tmp_path / "c"),)) == [f"ok {r}" for r in range(4)]
+
+
+def test_modules_that_are_made_elsewhere_or_run_twice(good):
+    body = (
+        COMMON
+        + """
+import copy, pickle
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, FullStateDictConfig, StateDictType
+from torch.utils.checkpoint import checkpoint
+x, y = data("mlp")
+mine_x, mine_y = x.chunk(n)[rank], y.chunk(n)[rank]
+alone = made("mlp")
+loss_of(alone(x), y).backward()
+
+class Wrapped(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+    def forward(self, x):
+        return self.inner[2](checkpoint(lambda x: self.inner[1](self.inner[0](x)), x, use_reentrant=False))
+net = Wrapped(made("mlp"))  # what is computed again gathers again
+fully_shard(net.inner[0]), fully_shard(net)
+loss_of(net(mine_x), mine_y).backward()
+for a, b in zip(net.parameters(), alone.parameters()):
+    assert (a.grad.full_tensor() - b.grad).abs().max() < 1e-12
+
+with torch.device("meta"):
+    net = made("mlp")
+fully_shard(net)
+assert net[0].weight.device.type == "meta"
+net.to_empty(device="cpu")
+with torch.no_grad():
+    for a, b in zip(net.parameters(), alone.parameters()):
+        a.copy_(distribute_tensor(b.detach(), a.device_mesh, a.placements))
+loss_of(net(mine_x), mine_y).backward()
+for a, b in zip(net.parameters(), alone.parameters()):
+    assert (a.grad.full_tensor() - b.grad).abs().max() < 1e-12
+net = fully_shard(made("mlp").float()).double()
+assert net(mine_x).dtype == torch.float64 and net[0].weight.dtype == torch.float64
+
+# states of the older class's optimizers
+net = FSDP(made("mlp"))
+_, optimizer = train(net, mine_x, mine_y, steps=2)
+state = FSDP.optim_state_dict(net, optimizer)
+assert list(state["state"]) == ["0.weight", "0.bias", "2.weight", "2.bias"] and not isinstance(state["state"]["0.weight"]["exp_avg"], DTensor)
+again = FSDP(made("mlp"))
+other = torch.optim.AdamW(again.parameters(), lr=1.0)
+other.load_state_dict(FSDP.optim_state_dict_to_load(again, other, state))
+for a, b in zip(net.parameters(), again.parameters()):
+    assert optimizer.state[a]["exp_avg"].to_local().equal(other.state[b]["exp_avg"].to_local())
+assert other.param_groups[0]["lr"] == 0.05
+FSDP.set_state_dict_type(net, StateDictType.FULL_STATE_DICT, FullStateDictConfig(rank0_only=True))
+assert len(net.state_dict()) == (4 if rank == 0 else 0)
+try:
+    pickle.dumps(net.module[0].weight)
+except RuntimeError as error:
+    assert "torch.distributed.checkpoint saves them" in str(error)
+else:
+    raise AssertionError
+try:
+    copy.deepcopy(net)
+except RuntimeError as error:
+    assert "build another one" in str(error)
+else:
+    raise AssertionError
+print("ok", rank)
+"""
+    )
+    assert good(2, body) == ["ok 0", "ok 1"]

@@ -14,7 +14,7 @@ import zipfile
 
 import adjoin
 import pytest
-from adjoin import jit
+from adjoin import export, jit
 
 SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
 ALLOWED = (
@@ -163,6 +163,15 @@ def test_data_that_are_no_module_raise():
     ):
         with pytest.raises(ALLOWED, match=told):
             loaded(script(data=data))
+    twice = b"]q\x000"
+    for i in range(40):  # a list of two times the list before
+        twice += b"]q" + bytes([i + 1]) + b"(h" + bytes([i]) + b"h" + bytes([i]) + b"e0"
+    twice += b"h" + bytes([40])
+    state = b"}(" + text("weight") + tensor("0", (2, 2)) + text("k") + twice + b"u"
+    loaded(script(data=b"\x80\x02c__torch__\nNet\n)\x81" + state + b"b."))
+    itself = b"]q\x00(h\x00e"
+    with pytest.raises(ALLOWED, match="deeper than"):
+        loaded(script(data=b"\x80\x02c__torch__\nNet\n)\x81}(" + text("k") + itself + b"ub."))
     bomb = "x" * (65 << 20)
     with pytest.raises(RuntimeError, match="its code has more than"):
         loaded(
@@ -272,6 +281,7 @@ def test_a_program_of_torch_export_is_computed():
         x = adjoin.randn(n, 2)
         assert net(x)["out"].equal((x @ net.l.w.t()).relu() * n * 2)
     assert [n for n, _ in net.named_parameters()] == ["l.w"]
+    assert export.load(io.BytesIO(exported())).module()(x)["out"].equal(net(x)["out"])
     for x, told in (
         (adjoin.ones(10, 2), "exported for 2 to 9"),
         (adjoin.ones(2, 3), "exported for 2"),

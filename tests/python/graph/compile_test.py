@@ -1,5 +1,8 @@
 """tests/python/graph/compile_test.py: adjoin.compile: the results of eager, what explain tells, fullgraph, and what is refused."""
 
+import copy
+import pickle
+
 import adjoin
 import pytest
 from adjoin import nn
@@ -36,7 +39,7 @@ def test_what_wins_nothing_runs_as_it_is():
 
     for i in range(40):
         assert small(adjoin.full((3,), float(i))).tolist() == [2 * i + 1] * 3
-    assert calls[0] and sum(calls) <= 20 and small.explain().verdict.startswith("runs as it is")
+    assert calls[0] and sum(calls) < 20 and small.explain().verdict.startswith("runs as it is")
 
 
 def test_python_runs_each_time():
@@ -209,3 +212,16 @@ def test_an_exception_leaves_no_scope_open():
     with pytest.raises(KeyError, match="mine"):
         f(adjoin.ones(2))
     assert not adjoin._lazy.scope_is_open()
+
+
+def test_a_module_compiles_itself_and_is_copied_as_it_was():
+    adjoin.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    x = adjoin.randn(2, 4)
+    wanted = net(x)
+    assert net.compile(fullgraph=True) is None
+    assert net(x).equal(wanted) and net.forward._state.calls == 1
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert other(x).equal(wanted) and "forward" not in other.__dict__
+    with pytest.raises(RuntimeError, match="mode"):
+        net.compile(mode="fast")

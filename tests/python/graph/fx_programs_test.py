@@ -10,7 +10,9 @@ from breaks_test import bits
 
 def net():
     adjoin.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5), nn.Softmax(-1)).eval()
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5), nn.Softmax(-1)
+    ).eval()
 
 
 def test_a_module_goes_there_and_back():
@@ -32,12 +34,23 @@ def writes_and_lists(x, y):
     top = adjoin.topk(x, 2, dim=1)
     out = adjoin.zeros(2, 3, dtype=adjoin.float64, device=x.device)
     x.sub_(y, alpha=0.5)
-    return {"a": a.to(adjoin.float64) + out.sum(), "b": [b.mean(0), x.clamp(-1, max=float("inf"))]}, top.values, top.indices, y.detach()
+    return (
+        {"a": a.to(adjoin.float64) + out.sum(), "b": [b.mean(0), x.clamp(-1, max=float("inf"))]},
+        top.values,
+        top.indices,
+        y.detach(),
+    )
 
 
 def masks(x, y):
     z = adjoin.where(x > y, x, 2.5).masked_fill(y > 0, -1)
-    return z[:, [0, 2]], adjoin.cat([x, y]).permute(1, 0).contiguous(), F.pad(x, (1, 2), value=3.0), x.sum(), adjoin.arange(5)
+    return (
+        z[:, [0, 2]],
+        adjoin.cat([x, y]).permute(1, 0).contiguous(),
+        F.pad(x, (1, 2), value=3.0),
+        x.sum(),
+        adjoin.arange(5),
+    )
 
 
 @pytest.mark.parametrize("f", [writes_and_lists, masks])

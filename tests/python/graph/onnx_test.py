@@ -6,10 +6,11 @@ tests/compat/beside_onnx_test.py runs the same networks by onnxruntime, and ONNX
 import io
 import os
 import random
+import subprocess
 
 import adjoin
 import pytest
-from adjoin import jit, nn, onnx
+from adjoin import export, jit, nn, onnx
 from adjoin.nn import functional as F
 from adjoin.onnx import _model as messages
 from adjoin.onnx import _wire
@@ -118,6 +119,16 @@ def test_a_loaded_model_is_traced_saved_and_run(name, tmp_path):
             close(program(*args), net(*args))
 
 
+def test_programs_of_export_and_trace_are_written():
+    net, example, others, axes = network("mlp")
+    net.eval()
+    program = export.export(net, example, dynamic_shapes=({0: export.Dim("batch", min=1, max=64)},))
+    for made in (program, jit.trace(net, example, dynamic={0: {0: "batch"}})):
+        loaded = onnx.load(onnx.export(made).to_bytes())
+        with adjoin.no_grad():
+            close(loaded(*others[0]), net(*others[0]))
+
+
 def test_training_goes_on_and_modes_are_put_back():
     net = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
     loaded = onnx.load(exported(net, (adjoin.ones(2, 3),)))
@@ -138,6 +149,22 @@ def test_large_weights_lie_beside_the_model(tmp_path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="outside of the model's folder"):
         onnx.load(path)
+
+
+def test_the_command_converts_models(tmp_path):
+    net, example, others, axes = network("mlp")
+    (tmp_path / "a.onnx").write_bytes(exported(net.eval(), example, axes))
+
+    def convert(*words):
+        return subprocess.run(["adjoin", "graph", "convert", *words], cwd=tmp_path, capture_output=True, text=True)
+
+    assert convert("a.onnx", "b.aj").returncode == 0 and convert("b.aj", "c.onnx", "--opset", "20").returncode == 0
+    with adjoin.no_grad():
+        for args in (example, *others):
+            close(jit.load(tmp_path / "b.aj")(*args), net(*args))
+            close(onnx.load(tmp_path / "c.onnx")(*args), net(*args))
+    wrong = convert("a.onnx", "b.txt")
+    assert wrong.returncode and "end in .aj or .onnx" in wrong.stderr and "Traceback" not in wrong.stderr
 
 
 def test_what_has_no_rule_is_named_and_may_get_one():
@@ -231,6 +258,19 @@ def test_hostile_files_raise():
     model = messages.parse(model_with(call))
     model.functions = [function]
     with pytest.raises(ValueError, match="calls itself"):
+        onnx.load(b"".join(_wire.write(model)[0]))
+    many = [
+        messages.Function(
+            name=f"F{i}", domain="d", output=["y"], node=[node(op_type=f"F{i + 1}", domain="d", output=["y"])] * 2
+        )
+        for i in range(40)
+    ]
+    model.functions = [
+        *many,
+        messages.Function(name="F40", domain="d", output=["y"], node=[node(op_type="None", output=["y"])]),
+    ]
+    model.graph.node = [node(op_type="F0", domain="d", output=["y"])]
+    with pytest.raises(NotImplementedError, match="no function computes None"):  # at once: 2 ** 40 ways lead there
         onnx.load(b"".join(_wire.write(model)[0]))
     deep = b""
     for _ in range(300):  # graphs in attributes of nodes of graphs

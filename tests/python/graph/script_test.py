@@ -2,6 +2,7 @@
 not in the subset is refused at its line."""
 
 import copy
+import dataclasses
 import io
 import math
 import random
@@ -442,3 +443,40 @@ def test_the_command_runs_it(tmp_path):
     assert shown.startswith("{'y': tensor(float32[2, 3] ") and "total" not in shown
     told = subprocess.run(["adjoin", "graph", "check", tmp_path / "steps.aj"], capture_output=True, text=True)
     assert told.returncode == 0 and "sound" in told.stdout, told.stderr
+
+
+@dataclasses.dataclass
+class Options:
+    width: int
+    names: list = dataclasses.field(default_factory=list)
+    scale: float = 2.0
+
+    def __post_init__(self):
+        self.area = self.width * self.width
+
+
+def uses_options(n: int):
+    a = Options(n)
+    a.names.append("a")
+    b = Options(n, scale=3.0, names=["a"])
+    return a.area, a == b, a == Options(n, ["a"]), a.names + b.names, Options(1).names
+
+
+class Statics(nn.Module):
+    @staticmethod
+    def twice(x):
+        return x * 2
+
+    @property
+    def by(self):
+        return 1 if self.training else 3
+
+    def forward(self, x):
+        return self.twice(x) + Statics.twice(x) * self.by
+
+
+def test_dataclasses_and_static_methods():
+    assert jit.script(uses_options)(3) == uses_options(3)
+    scripted = jit.script(Statics())
+    assert scripted(adjoin.ones(2)).tolist() == [4, 4] and scripted.eval()(adjoin.ones(2)).tolist() == [8, 8]
+    assert scripted.by == 3

@@ -448,3 +448,21 @@ def test_a_replica_has_room_for_parameters_and_shares_the_rest():
     assert type(replica) is nn.BatchNorm1d and not list(replica.parameters()) and len(list(net.parameters())) == 2
     replica._parameters["weight"] = replica._buffers["running_mean"] = None
     assert net.weight is not None and net.running_mean is not None
+
+
+def test_a_prefix_of_keys_is_taken_off():
+    net = nn.Sequential(nn.BatchNorm1d(2))
+    state = nn.Sequential(OrderedDict(module=net)).state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == list(net.state_dict()) and set(state._metadata) == set(net.state_dict()._metadata)
+    net.load_state_dict(state)
+
+
+def test_what_norms_refuse():
+    with pytest.raises(ValueError, match="expected more than 1 value per channel when training"):
+        nn.GroupNorm(4, 4)(adjoin.ones(1, 4))
+    assert nn.GroupNorm(2, 4)(adjoin.ones(1, 4)).shape == nn.GroupNorm(4, 4)(adjoin.ones(2, 4)).shape[:0] + (1, 4)
+    with pytest.raises(ValueError, match="expected input's size at dim=1 to match num_features .3., but got: 4"):
+        nn.InstanceNorm1d(3, affine=True)(adjoin.ones(2, 4, 5))
+    with pytest.warns(UserWarning, match="input's size at dim=0 does not match num_features"):
+        nn.InstanceNorm1d(3)(adjoin.ones(4, 5))

@@ -126,6 +126,11 @@ VALUES = {
         0,
         "float32",
     ),
+    "a shifted place of unsigned numbers may be below 0": (
+        lambda: adjoin.special.shifted_chebyshev_polynomial_t(adjoin.tensor([0, 1], dtype=adjoin.uint16), 3),
+        [-1, 1],
+        "float32",
+    ),
     "an order above -1 counts as 0": (
         lambda: adjoin.special.chebyshev_polynomial_t(adjoin.tensor([2.0, 2.0]), adjoin.tensor([-0.3, -1.0])),
         [1, 0],

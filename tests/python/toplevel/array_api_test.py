@@ -116,7 +116,7 @@ def test_what_lies_otherwise_than_at_the_top_of_the_package():
     same(xp.eye(2, 3, k=1), [[0, 1, 0], [0, 0, 1]])
     same(xp.linspace(0, 1, 4, endpoint=False), [0, 0.25, 0.5, 0.75])
     assert xp.arange(5, 0).shape == (0,) and xp.arange(5, 0).dtype == xp.int64
-    assert xp.meshgrid(xp.ones(2), xp.ones(3))[0].shape == (3, 2)
+    assert xp.meshgrid(xp.ones(2), xp.ones(3))[0].shape == (3, 2) and xp.meshgrid() == ()
 
 
 def test_indices_may_be_negative():
@@ -319,3 +319,11 @@ def test_indices_of_any_whole_dtype_and_masks_of_nothing():
     x[x > 5] = xp.asarray(-1, dtype=xp.int8)
     assert x.sum() == 15 - 6
     assert not xp.can_cast(xp.bool, xp.int8)
+
+
+def test_the_extensions_make_arrays_and_take_nothing():
+    assert type(xp.fft.fftfreq(4)) is type(xp.fft.rfftfreq(4)) is type(xp.ones(1))
+    nothing = xp.ones((2, 0))
+    for order, value in ((xp.inf, 0), (-1, xp.inf), (-2, xp.inf), (1, 0), (2, 0)):
+        same(xp.linalg.vector_norm(nothing, axis=1, ord=order), [value, value])
+        assert xp.linalg.vector_norm(nothing, axis=0, ord=order).shape == (0,)

@@ -28,7 +28,7 @@ def test_a_program_of_then(program):
 
 WORDS = [  # a line, what it gives today, what it gave then
     ("torch.ones(2).sum().data[0]", "IndexError", "2.0"),
-    ("torch.ones(2).add(2, torch.ones(2)).tolist()", "TypeError", "[3.0, 3.0]"),
+    ("torch.ones(2).add(2, torch.ones(2)).tolist()", "[3.0, 3.0]", "[3.0, 3.0]"),
     ("(torch.LongTensor([7]) / 2).tolist()", "[3.5]", "[3]"),
     ("torch.nn.functional.dropout(torch.ones(500)).sum().item() == 500", "False", "True"),
     ("((torch.ones(2) == 1) + (torch.ones(2) == 1)).tolist()", "[True, True]", "[2, 2]"),

@@ -86,7 +86,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 def meshgrid(*arrays, indexing="xy"):
     """The coordinates of a grid."""
-    return tuple(_top.meshgrid(*arrays, indexing=indexing))
+    return tuple(_top.meshgrid(*arrays, indexing=indexing)) if arrays else ()
 
 
 def ones(shape, *, dtype=None, device=None):

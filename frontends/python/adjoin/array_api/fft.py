@@ -1,6 +1,7 @@
 """adjoin.array_api.fft: the standard's extension of Fourier transforms."""
 
 from .. import fft as _fft
+from ._array import as_array
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
@@ -48,12 +49,12 @@ irfftn = _several("irfftn")
 
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     """The frequencies of a transform of n samples that are d apart."""
-    return _fft.fftfreq(n, d, dtype=dtype, device=device)
+    return as_array(_fft.fftfreq(n, d, dtype=dtype, device=device))
 
 
 def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
     """The same of a real transform."""
-    return _fft.rfftfreq(n, d, dtype=dtype, device=device)
+    return as_array(_fft.rfftfreq(n, d, dtype=dtype, device=device))
 
 
 def fftshift(x, /, *, axes=None):

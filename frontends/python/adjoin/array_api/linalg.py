@@ -1,6 +1,7 @@
 """adjoin.array_api.linalg: the standard's extension of linear algebra."""
 
 import collections
+import math
 
 import adjoin as _top
 
@@ -126,4 +127,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     axes = axis if axis is None or isinstance(axis, int) else tuple(axis)
     if axes == ():
         return _top.abs(x) if ord != 0 else (x != 0).to(_top.abs(x).dtype)
+    if 0 in x.shape and (ord == math.inf or -math.inf < ord < 0):
+        sums = _linalg.vector_norm(x, 1, axes, keepdims)  # of nothing, or no sum at all
+        return sums if ord > 0 else sums + math.inf  # the largest of no magnitudes is 0, a root of 1 / 0 is inf
     return _linalg.vector_norm(x, ord, axes, keepdims)

@@ -127,7 +127,7 @@ def _below(cls, primals, tangents):
     recorded = before and any(isinstance(x, _C.Tensor) and x.requires_grad for x in (*primals, *tangents))
     with _C.enable_grad():
         leaves = [
-            x if not _floating(x) else x.view_as(x) if before and x.requires_grad else x.detach().requires_grad_()
+            x if not _floating(x) else x.view_as(x) if before and x.requires_grad else x._alias().requires_grad_()
             for x in primals
         ]
         results = cls.apply(*leaves)
@@ -138,8 +138,8 @@ def _below(cls, primals, tangents):
         moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(cls, outs, leaves, tangents)
     if recorded:
         return results, moved
-    outs = tuple(x.detach() if _floating(x) else x for x in outs)
-    return (outs if isinstance(results, tuple) else outs[0]), [t if t is None else t.detach() for t in moved]
+    outs = tuple(x._alias() if _floating(x) else x for x in outs)
+    return (outs if isinstance(results, tuple) else outs[0]), [t if t is None else t._alias() for t in moved]
 
 
 def _by_jvp(cls, outs, primals, tangents):
@@ -172,7 +172,7 @@ def _by_backward(cls, outs, leaves, tangents):
     below = max(_C.transform_level(x) for x in (*leaves, *tangents))
     with _C.no_grad():
         ones = [_C.find_op("ones_like")(x) for x in wanted]
-        ones = [(_C.transform_lift(x, below) if below else x).detach().requires_grad_() for x in ones]
+        ones = [(_C.transform_lift(x, below) if below else x)._alias().requires_grad_() for x in ones]
     moving = [(x, t) for x, t in zip(leaves, tangents, strict=True) if t is not None]
     found = _C.grad(wanted, [x for x, _ in moving], ones, create_graph=True, allow_unused=True)
     pairs = [(g, t) for g, (_, t) in zip(found, moving, strict=True) if g is not None and g.requires_grad]

@@ -146,7 +146,9 @@ def tape(result, *leaves):
     """
     if isinstance(result, Tensor):
         if leaves:
-            raise TypeError("tape: leaves are given beside a tensor; they are those of a function: tape(function, *leaves)")
+            raise TypeError(
+                "tape: leaves are given beside a tensor; they are those of a function: tape(function, *leaves)"
+            )
         return Tape(result)
     if not callable(result):
         raise TypeError(f"tape: a tensor or a function is wanted, not {type(result).__name__}")

@@ -52,7 +52,7 @@ class _Once(Function):
 
     @staticmethod
     def forward(ctx, *results):
-        out = tuple(r.detach() for r in results)
+        out = tuple(r._alias() for r in results)
         return out if len(out) > 1 else out[0]
 
     @staticmethod
@@ -76,7 +76,7 @@ def once_differentiable(function):
         places = [i for i, r in enumerate(results) if isinstance(r, _C.Tensor)]
         if not places:
             return results
-        leaves = [results[i].detach().requires_grad_() for i in places]
+        leaves = [results[i]._alias().requires_grad_() for i in places]
         marked = _Once.apply(*leaves)
         marked = marked if isinstance(marked, tuple) else (marked,)
         out = list(results)

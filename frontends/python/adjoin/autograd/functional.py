@@ -10,7 +10,7 @@ def _tuple(x):
 
 def _fresh(inputs, create_graph):
     """Inputs that record, apart from the graph they come from unless create_graph is on."""
-    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return tuple(x.view_as(x) if create_graph and x.requires_grad else x._alias().requires_grad_() for x in inputs)
 
 
 def _zeros(x):
@@ -18,7 +18,7 @@ def _zeros(x):
 
 
 def _finish(results, create_graph):
-    return tuple(r if create_graph else r.detach() for r in results)
+    return tuple(r if create_graph else r._alias() for r in results)
 
 
 def _grads(outputs, inputs, v, create_graph, strict, retain=None):
@@ -105,7 +105,7 @@ def _forward_jacobian(func, inputs, create_graph, strict):
         raise RuntimeError(
             "jacobian: strict is not there in forward mode; leave it out, or use strategy='reverse-mode'"
         )
-    xs = _tuple(inputs) if create_graph else tuple(x.detach() for x in _tuple(inputs))
+    xs = _tuple(inputs) if create_graph else tuple(x._alias() for x in _tuple(inputs))
     kind = []
 
     def tensors(*xs):
@@ -124,7 +124,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     def gradient(*xs):
         with _C.enable_grad():
-            xs = tuple(x if x.requires_grad else x.detach().requires_grad_() for x in xs)
+            xs = tuple(x if x.requires_grad else x._alias().requires_grad_() for x in xs)
             out = func(*xs)
             if not isinstance(out, Tensor) or out.numel() != 1:
                 raise RuntimeError("hessian: the function must return a single element")
@@ -152,7 +152,7 @@ def _hessian_product(func, inputs, v, create_graph, strict):
         ones = _C.find_op("ones_like")
         vs = tuple(ones(x) for x in xs) if v is None else _tuple(v)
         got = _grads_of_linked(first, xs, vs, create_graph, strict)
-    return out if create_graph else out.detach(), _shaped(_finish(got, create_graph), inputs)
+    return out if create_graph else out._alias(), _shaped(_finish(got, create_graph), inputs)
 
 
 def _grad_of_each(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):

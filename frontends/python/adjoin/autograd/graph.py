@@ -26,7 +26,7 @@ class saved_tensors_hooks:
         if _refusals:
             raise RuntimeError(_refusals[-1])
         # As values alone: what a hook does to them is no part of the graph.
-        pack = lambda t: self.pack_hook(t.detach() if t.requires_grad else t)  # noqa: E731
+        pack = lambda t: self.pack_hook(t._alias() if t.requires_grad else t)  # noqa: E731
         _C.push_saved_hooks(pack, self.unpack_hook)
         return self
 

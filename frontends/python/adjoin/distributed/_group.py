@@ -182,6 +182,7 @@ def _join(backend, link, rank, size, name, timeout):
         kept = _LinkStore(link)
         kept.set_timeout(timeout)
         _wait_for_all(kept, name, rank, size, timeout)
+        rendezvous.all_have_come()
         native = _open(link, f"{name}/default", "default", engine, range(size), rank, timeout)
     except BaseException:
         _C.dist_leave(link)

@@ -21,6 +21,7 @@ _STARTERS = (
 # Servers of this process by their address: a program that destroys its group and makes another meets at the same one.
 _servers = {}
 _files = {}  # the addresses that this process has written to files
+_met = []  # files whose names are ours: they are gone when all have come, whatever becomes of the processes
 
 
 def place(rank=-1, world_size=-1):
@@ -78,7 +79,7 @@ def _by_starter():
         job = "".join(
             c if c.isalnum() else "-" for c in env.get("PMIX_NAMESPACE", env.get("OMPI_MCA_ess_base_jobid", ""))
         )
-        return f"/tmp/adjoin-{os.getuid()}-{job}" if job else None
+        return f"{env.get('TMPDIR', '/tmp')}/adjoin-{os.getuid()}-{job}" if job else None
     nodes = env.get("SLURM_STEP_NODELIST", env.get("SLURM_NODELIST"))
     if "SLURM_PROCID" in env and "SLURM_JOB_ID" in env and nodes:
         port = 20000 + (int(env["SLURM_JOB_ID"]) * 31 + int(env.get("SLURM_STEP_ID", 0))) % 20000
@@ -112,11 +113,13 @@ def _by_file(path, rank, timeout, own=False):
     until = time.monotonic() + milliseconds(timeout) / 1000
     if rank == 0:
         if path not in _files:  # a second group meets where the first one did
-            _files[path] = address = _new_server()
-            with open(f"{path}.{os.getpid()}", "w") as file:
-                file.write("%s %d\n" % address)
-            os.replace(f"{path}.{os.getpid()}", path)
+            _files[path] = _new_server()
             _forget_at_end(path)
+        with open(f"{path}.{os.getpid()}", "w") as file:
+            file.write("%s %d\n" % _files[path])
+        os.replace(f"{path}.{os.getpid()}", path)
+        if own:
+            _met.append(path)
         return _store.connect(*_files[path], timeout)
     said = "nothing"
     while time.monotonic() < until:
@@ -132,6 +135,15 @@ def _by_file(path, rank, timeout, own=False):
             said = error
         time.sleep(0.01)
     raise DistNetworkError(f"init_process_group: rank 0 has not come to {path} within {timeout}: {said}")
+
+
+def all_have_come():
+    """Files by which the processes found each other are not needed any more."""
+    while _met:
+        try:
+            os.remove(_met.pop())
+        except OSError:
+            pass
 
 
 def _forget_at_end(path):

@@ -9,6 +9,7 @@ import zipfile
 from collections import namedtuple
 
 from .. import _C, compiler, get_rng_state, no_grad, set_rng_state
+from ..jit._foreign import load as of_pytorch
 from ..jit._traced import CONSTANT, INPUT, PARAM, RESULT, TracedForward, trace
 from ..jit._traced import load as load_traced
 from ..jit._traced import save as save_traced
@@ -274,9 +275,11 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
-    """The program in a file of save(), or of jit.save. Nothing in the file is executed."""
+    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed."""
     if extra_files:
         raise NotImplementedError("export.load: extra_files are not kept")
+    if (there := of_pytorch(f)) is not None:
+        return there
     traced = load_traced(f)
     if not isinstance(traced, TracedForward):
         raise RuntimeError("export.load: the file holds no program of export.save")

@@ -163,7 +163,9 @@ class _Builder:
         if quiet:
             raise NotImplementedError("fx.from_program: a call inside of no_grad has no place in a graph of torch.fx's")
         if re.match(r"(.* = )?(if|while)\b", text):
-            raise NotImplementedError("fx.from_program: a graph of torch.fx's has no branches and loops, as jit.cond makes")
+            raise NotImplementedError(
+                "fx.from_program: a graph of torch.fx's has no branches and loops, as jit.cond makes"
+            )
         line = _Line(text)
         names = []
         if " = " in text.split("(")[0]:
@@ -251,5 +253,7 @@ def to_program(module, args, kwargs=None, *, dynamic=None):
     from ..jit import trace
 
     if not isinstance(module, GraphModule):
-        raise TypeError(f"fx.to_program: a GraphModule is wanted, not {type(module).__name__}; jit.trace takes any function")
+        raise TypeError(
+            f"fx.to_program: a GraphModule is wanted, not {type(module).__name__}; jit.trace takes any function"
+        )
     return trace(module, tuple(args), example_kwarg_inputs=kwargs or {}, dynamic=dynamic)

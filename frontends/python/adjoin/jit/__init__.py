@@ -78,7 +78,8 @@ globals().update((name, _as_it_is(name)) for name in _KEPT)
 
 
 def _marked(function, how):
-    function._torchscript_modifier = how
+    held = function.fget if builtins.isinstance(function, property) else function
+    held._torchscript_modifier = how
     return function
 
 

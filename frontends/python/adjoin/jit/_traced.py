@@ -67,6 +67,17 @@ class Program:
         ]
 
 
+class Mixed(Program):
+    """A captured program that calls scripted code, and so has become a scripted one."""
+
+    def __init__(self, handle, form_in, form_out, scripted):
+        super().__init__(handle, form_in, form_out)
+        self.captured, self.handle = handle, scripted
+
+    def run(self, leaves, fused=True):
+        return put_together(self.form_out, _C.script_call(self.handle, "traced", tuple(leaves), {}))
+
+
 def capture(call, name, args, kwargs, params, limit):
     """The program of call(*args, **kwargs); params: (name, tensor) of those that stay themselves."""
     leaves = []
@@ -76,7 +87,8 @@ def capture(call, name, args, kwargs, params, limit):
             "trace: the same tensor is given as two inputs, which a program could not tell apart; give a clone()"
         )
     _C.lazy_pause()  # a scope around would write down what the trace carries out
-    _tracing.on = True
+    _tracing.on, _tracing.scripts = True, None  # scripted code that is called
+    _tracing.params = params
     try:
         _C.program_begin(name, limit)
         for called, tensor in params:
@@ -86,10 +98,13 @@ def capture(call, name, args, kwargs, params, limit):
         results = []
         form_out = take_apart(call(*given, **named), results)
         handle = _C.program_end(results, json.dumps(form_in), json.dumps(form_out))
+        scripts = _tracing.scripts
     finally:
-        _tracing.on = False
+        _tracing.on, _tracing.scripts = False, None
         _C.program_cancel()
         _C.lazy_resume()
+    if scripts is not None:
+        return Mixed(handle, form_in, form_out, scripts.program(handle, form_in, form_out))
     return Program(handle, form_in, form_out)
 
 
@@ -109,7 +124,15 @@ def other_sizes(name, n):
     return (n - 1, n - 2) if n > 3 else (2, 5) if n == 3 else (3, 5)
 
 
-def capture_dynamic(call, args, kwargs, params, limit, dynamic):
+def capture_dynamic(*args):
+    _tracing.inline = True  # what scripted code calls is the trace's own
+    try:
+        return _capture_dynamic(*args)
+    finally:
+        _tracing.inline = False
+
+
+def _capture_dynamic(call, args, kwargs, params, limit, dynamic):
     """The program for all sizes that have a name: {place or name of an input: {dimension: name}}."""
     leaves = []
     form = take_apart((args, kwargs), leaves)
@@ -153,7 +176,9 @@ class Traced:
     def __init__(self, program, again=None):
         self.program, self.again, self.known = program, again, OrderedDict()
         # Tensors alone, without names: what most functions take; their form needs no look.
-        self.plain = program.form_in == {"t": [{"t": list(range(len(program.inputs)))}, {"d": {}}]}
+        self.plain = not isinstance(program, Mixed) and program.form_in == {
+            "t": [{"t": list(range(len(program.inputs)))}, {"d": {}}]
+        }
         self.single = program.form_out == 0
 
     def __call__(self, args, kwargs):

@@ -58,8 +58,10 @@ def _symbol(text):
 
 def traced(model, args, kwargs, dynamic):
     """The program of a module, a function or what is traced already."""
-    if isinstance(model, (Function, TracedForward)):
-        return model
+    inner = getattr(model, "_traced", None)  # of a program of export.export
+    for found in (model, inner):
+        if isinstance(found, (Function, TracedForward)):
+            return found
     return jit.trace(model, args, example_kwarg_inputs=kwargs, dynamic=dynamic, constants_limit=1 << 62)
 
 

@@ -129,28 +129,31 @@ def dense(sparse, folder):
     return adjoin.zeros(count, dtype=values.dtype).index_put((indices,), values).reshape(dims)
 
 
-def check(graph, model, depth=0, seen=()):
+def check(graph, model):
     """Raises where a node has no function here: all of them are named at once."""
-    missing = sorted(set(unserved(graph.node, model, depth, seen)))
+    missing = sorted(set(unserved(graph.node, model, 0, (), set())))
     if missing:
         refuse(NotImplementedError, f"no function computes {', '.join(missing)} here")
 
 
-def unserved(nodes, model, depth=0, seen=()):
+def unserved(nodes, model, depth, above, looked):
+    """above: the functions that these nodes are inside of; looked: those that were looked at."""
     if depth > DEEPEST:
         refuse(ValueError, f"graphs and functions lie deeper than {DEEPEST}")
     for n in nodes:
         domain = "" if n.domain == "ai.onnx" else n.domain
-        function = model.functions.get((n.domain, n.op_type))
-        if function is not None:
-            if function.name in seen:
-                refuse(ValueError, f"the function '{function.name}' calls itself")
-            yield from unserved(function.node, model, depth + 1, (*seen, function.name))
+        key = (n.domain, n.op_type)
+        if key in model.functions:
+            if key in above:
+                refuse(ValueError, f"the function '{n.op_type}' calls itself")
+            if key not in looked:
+                yield from unserved(model.functions[key].node, model, depth + 1, (*above, key), looked)
+                looked.add(key)
         elif domain or n.op_type not in FUNCTIONS:
             yield f"{domain}.{n.op_type}" if domain else n.op_type
         for a in n.attribute:
             for g in [a.g] if a.g is not None else a.graphs:
-                yield from unserved(g.node, model, depth + 1, seen)
+                yield from unserved(g.node, model, depth + 1, above, looked)
 
 
 class Scope:
@@ -264,9 +267,14 @@ class Call:
 
     def of_function(self, function):
         given = {a.name: a for a in function.attribute_proto} | {k: v for k, v in self.given.items() if v is not None}
-        inner = Scope(self.scope.model, {}, self.scope)
-        for name, i in zip(function.input, range(len(function.input)), strict=True):
+        inner = Scope(self.scope.model, {})  # which sees nothing of the caller's names
+        inner.depth = self.scope.depth + 1
+        for i, name in enumerate(function.input):
             inner.values[name] = self[i]
+            if jit.is_tracing() and self.has(i) and (known := self.scope.constant(self.node.input[i])) is not None:
+                inner.known[name] = known
+                if self.scope.depends_on_sizes(self.node.input[i]):
+                    inner.sized.add(name)
         opsets = {o.domain: o.version for o in function.opset_import} or self.opsets
         for node in function.node:
             inner.node(node, opsets, given)

@@ -66,6 +66,10 @@ class Reader:
         self.words = [(m.lastgroup, m.group(m.lastgroup)) for m in _WORD.finditer(text) if m.lastgroup]
         self.at, self.values, self.symbols, self.weights = 0, {}, [], []
         self.need("adjoin.program", "1")
+        if self.peek()[1] == "scripted":
+            raise NotImplementedError(
+                "onnx.export: a scripted program decides by values of all sorts; jit.trace it, or the module, first"
+            )
         if self.eat("sizes"):
             self.symbols.append(self.word())
             while self.eat(","):
@@ -195,8 +199,8 @@ class Reader:
                 made.into.append(None if self.eat("_") else self.use())
         if self.eat(":"):
             self.types(results)
-        self.eat("no_grad")
-        self.eat("effect")
+        while self.eat("no_grad") or self.eat("draws") or self.eat("effect"):
+            pass
         if self.eat("@"):
             made.line = int(self.word())
         calls.append(made)

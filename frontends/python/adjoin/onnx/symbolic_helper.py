@@ -18,7 +18,9 @@ def parse_args(*arg_descriptors):
 
 
 def _missing(name):
-    raise AttributeError(f"onnx.symbolic_helper.{name}: there is no exporter that could use it; export from PyTorch")
+    raise AttributeError(
+        f"onnx.symbolic_helper.{name}: this exporter has it not; a function of register_custom_op_symbolic writes nodes by g.op('Name', *inputs, width_i=3)"
+    )
 
 
 __getattr__ = _missing

@@ -88,7 +88,7 @@ class _Tied(Function):
 
     @staticmethod
     def forward(ctx, anchor, kept):
-        return kept.detach()
+        return kept._alias()
 
     @staticmethod
     def backward(ctx, grad):
@@ -112,7 +112,7 @@ class _Entry:
         given = next((i for i, tensor in enumerate(inputs) if tensor is leaf), None)
         if given is not None:
             return "input", given, None, False
-        return "kept", leaf.detach(), leaf._version, leaf.requires_grad
+        return "kept", leaf._alias(), leaf._version, leaf.requires_grad
 
     @staticmethod
     def _place(tensor, inputs, results):
@@ -120,7 +120,7 @@ class _Entry:
             found = next((i for i, other in enumerate(among) if _same(tensor, other)), None)
             if found is not None:
                 return kind, found
-        return "kept", tensor.detach()
+        return "kept", tensor._alias()
 
     def result(self, inputs, may_be_written):
         """The result, as the op gave it."""

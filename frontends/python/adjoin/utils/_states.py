@@ -9,7 +9,7 @@ def detach_variable(inputs):
     """A tuple of the same values without history; tensors that required grad do again."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: a tuple of tensors is wanted, not {type(inputs).__name__}")
-    return tuple(i.detach().requires_grad_(i.requires_grad) if isinstance(i, _C.Tensor) else i for i in inputs)
+    return tuple(i._alias().requires_grad_(i.requires_grad) if isinstance(i, _C.Tensor) else i for i in inputs)
 
 
 def check_backward_validity(inputs):

@@ -248,10 +248,10 @@ class _Frame:
 
         def keep(tensor):
             number = len(self.again)
-            self.again[number] = tensor.detach()
+            self.again[number] = tensor._alias()
             if self.early_stop and len(self.again) == self.count:
                 raise _Enough
-            return tensor.detach()
+            return tensor._alias()
 
         random = self.random.restored() if self.random else contextlib.nullcontext()
         hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
@@ -279,7 +279,7 @@ class CheckpointFunction(Function):
     def backward(ctx, *grads):
         args = list(ctx.others)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
-            args[place] = tensor.detach().requires_grad_(tensor.requires_grad)
+            args[place] = tensor._alias().requires_grad_(tensor.requires_grad)
         random = ctx.random.restored() if ctx.random else contextlib.nullcontext()
         with adjoin.enable_grad(), random, ctx.autocast.restored():
             outputs = ctx.function(*args)

@@ -89,6 +89,14 @@ typedef struct {
   void *detach_in_place, *data, *set_data, *base;
   aj_status* (*backward)(const aj_backward*);
 } aj_autograd;
+typedef struct {
+  uint32_t struct_size, minor;
+  void *begin, *input, *param, *end_, *cancel, *capturing, *parse, *text, *source, *save;
+  aj_status* (*load)(aj_str, aj_object**);
+  uint32_t (*count)(const aj_object*, int32_t);
+  void *at, *form, *weight, *set_weight;
+  aj_status* (*run)(aj_object*, aj_tensor* const*, uint32_t, uint32_t, aj_tensor**, uint32_t);
+} aj_programs;
 const void* aj_get_interface(const char*, uint32_t);
 aj_status* aj_load_plugin(const char*);
 void* dlopen(const char*, int);
@@ -355,6 +363,28 @@ end
 function M.manual_seed(seed) check(core.manual_seed(seed)) end
 function M.set_num_threads(n) check(core.set_num_threads(n)) end
 function M.load_plugin(path) check(lib.aj_load_plugin(path)) end
+
+-- A captured program (.aj), a function of tensors: local model = aj.load_program "model.aj"; print(model(x)).
+function M.load_program(path)
+  local programs = ffi.cast("const aj_programs*", lib.aj_get_interface("x.program", 1))
+  if programs == nil then error("load_program: libaj_graph.so is not installed", 2) end
+  local out = ffi.new("aj_object*[1]")
+  check(programs.load(str(path), out))
+  local program = Counted(out[0])
+  local results = programs.count(program.p, 1)
+  return function(...)
+    local n, given = select("#", ...), { ... }
+    local inputs, made = ffi.new("aj_tensor*[?]", math.max(n, 1)), ffi.new("aj_tensor*[?]", math.max(results, 1))
+    for i = 1, n do
+      if not is_tensor(given[i]) then error(("argument %d: tensor expected, got %s"):format(i, type(given[i])), 2) end
+      inputs[i - 1] = given[i].p
+    end
+    check(programs.run(program.p, inputs, n, 0, made, results))
+    local all = {}
+    for i = 1, results do all[i] = own(made[i - 1]) end
+    return unpack(all, 1, results)
+  end
+end
 
 -- Calls f without recording; what f returns comes back.
 function M.no_grad(f, ...)

@@ -9,4 +9,15 @@ from ._fully_shard import (  # noqa: F401
     fully_shard,
     register_fsdp_forward_method,
 )
-from .fully_sharded_data_parallel import FullyShardedDataParallel, MixedPrecision, ShardingStrategy, StateDictType  # noqa: F401
+from .fully_sharded_data_parallel import (  # noqa: F401
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictType,
+)

@@ -127,6 +127,10 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
         raise ValueError(f"fully_shard: a {type(module).__name__} has no forward; call it for each of its modules")
     mesh = mesh or _the_mesh("fully_shard")
     policy = mp_policy or MixedPrecisionPolicy()
+    if isinstance(offload_policy, CPUOffloadPolicy) and any(p.device.type != "cpu" for p in module.parameters()):
+        raise NotImplementedError(
+            "fully_shard: parts are not taken from a device to the processor; leave CPUOffloadPolicy out"
+        )
     slots = managed(module, mesh, ignored_params or set(), shard_placement_fn)
     inner = [m for m in module.modules() if isinstance(m, FSDPModule)]
     reshard = not inner if reshard_after_forward is None else bool(reshard_after_forward)

@@ -31,6 +31,13 @@ class _Slot:
         self.sharded = adjoin.nn.Parameter(DTensor._made(local, mesh_of_all, placements, whole), p.requires_grad)
         self.put(self.sharded)
 
+    def renew(self):
+        """The module's own parameter, which to() and to_empty() may have replaced."""
+        module, name = self.holders[0]
+        now = module._parameters[name]
+        if now is not self.sharded and isinstance(now, DTensor) and now.placements == self.sharded.placements:
+            now._fully_sharded, self.sharded = True, now
+
     def put(self, value):
         for module, name in self.holders:
             module._parameters[name] = value
@@ -140,6 +147,8 @@ class Params:
 
     def enter(self):
         """The modules have whole parameters, and the tape knows whose they are."""
+        for s in self.slots:
+            s.renew()
         whole = _Gather.apply(self, *[s.sharded for s in self.slots])
         for s, t in zip(self.slots, whole, strict=True):
             s.put(t)

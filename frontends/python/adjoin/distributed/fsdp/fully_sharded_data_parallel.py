@@ -42,6 +42,20 @@ class MixedPrecision:
     cast_root_forward_inputs: bool = True
 
 
+class BackwardPrefetch(enum.Enum):
+    """When parameters are gathered for backward: here, when they are needed."""
+
+    BACKWARD_PRE = 1
+    BACKWARD_POST = 2
+
+
+@dataclasses.dataclass
+class CPUOffload:
+    """Whether parts lie on the processor."""
+
+    offload_params: bool = False
+
+
 @dataclasses.dataclass
 class FullStateDictConfig:
     """Whole tensors, in process 0 alone if ``rank0_only``."""
@@ -57,6 +71,14 @@ class ShardedStateDictConfig:
     offload_to_cpu: bool = False
 
 
+class FullOptimStateDictConfig(FullStateDictConfig):
+    """The same for an optimizer's state."""
+
+
+class ShardedOptimStateDictConfig(ShardedStateDictConfig):
+    """The same for an optimizer's state."""
+
+
 class FullyShardedDataParallel(adjoin.nn.Module):
     """A module around one that fully_shard has cut, and before it those parts of it that ``auto_wrap_policy`` names."""
 
@@ -70,6 +92,14 @@ class FullyShardedDataParallel(adjoin.nn.Module):
             raise NotImplementedError(
                 f"FullyShardedDataParallel: {strategy} is not served; DistributedDataParallel has parameters whole, fully_shard with a "
                 "mesh of two dimensions has copies of parts"
+            )
+        if (
+            cpu_offload is not None
+            and cpu_offload.offload_params
+            and any(p.device.type != "cpu" for p in module.parameters())
+        ):
+            raise NotImplementedError(
+                "FullyShardedDataParallel: parts are not taken from a device to the processor; leave cpu_offload out"
             )
         if param_init_fn is not None:
             raise NotImplementedError(
@@ -162,6 +192,28 @@ class FullyShardedDataParallel(adjoin.nn.Module):
         return set_model_state_dict(
             self.module, state_dict, options=StateDictOptions(full_state_dict=True, strict=strict)
         )
+
+    @classmethod
+    def optim_state_dict(cls, model, optim, optim_state_dict=None, group=None):
+        """The optimizer's state by the parameters' names; whole tensors unless state_dict_type says otherwise."""
+        from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+        held = next(m for m in model.modules() if isinstance(m, cls))
+        full = held._kind is StateDictType.FULL_STATE_DICT
+        state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=full))
+        return {} if full and getattr(held._config, "rank0_only", False) and dist.get_rank() else state
+
+    @classmethod
+    def optim_state_dict_to_load(
+        cls, model, optim, optim_state_dict, is_named_optimizer=False, load_directly=False, group=None
+    ):
+        """What ``optim.load_state_dict`` takes, of a state by names."""
+        from ..checkpoint.state_dict import _named_state, _numbered
+
+        made = _numbered(optim_state_dict, _named_state(model, optim), optim)
+        if load_directly:
+            optim.load_state_dict(made)
+        return made
 
     @classmethod
     @contextlib.contextmanager

@@ -153,6 +153,11 @@ class DTensor(_C.Tensor):
         memo[id(self)] = copy
         return copy
 
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError(
+            "a DTensor is not pickled, for its parts lie on several processes: torch.distributed.checkpoint saves them, or save full_tensor()"
+        )
+
     def __repr__(self, *, tensor_contents=None):
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._mesh}, placements={self._placements})"
 

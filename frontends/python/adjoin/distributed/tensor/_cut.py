@@ -164,7 +164,7 @@ class Choice:
             through = self._passes(now)
             letter = None if through else self._letter(m, now)
         self.cuts.append(letter)
-        lacks = letter is not None and letter not in self.cut.outs[0]
+        lacks = letter is not None and all(letter not in out for out in self.cut.outs[:1])
         for k, (want, letters, p) in enumerate(zip(self.wanted, self.cut.ins, now, strict=True)):
             if through is not None:
                 want.append(p)

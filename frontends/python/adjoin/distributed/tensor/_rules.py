@@ -314,11 +314,9 @@ def padded(c):
 
 
 def lockstep(c):
-    """Lists of tensors of which the first, the second and so on belong together, and are written as they lie."""
-    lists = [a for a in c.args if isinstance(a, (list, tuple)) and any(isinstance(t, adjoin.Tensor) for t in a)]
-    place = {id(t): i for several in lists for i, t in enumerate(several)}
-    ins = [[(place[id(t)], d) for d in range(t.dim())] if id(t) in place else [None] * t.dim() for t in c.tensors]
-    return Cut(ins, [], dict.fromkeys({x for names in ins for x in names if x}, "same"), loose=True)
+    """Lists of tensors of which the first, the second and so on belong together, and are written as they lie: all cut alike."""
+    ins = [list(range(t.dim())) for t in c.tensors]
+    return Cut(ins, [], dict.fromkeys({d for names in ins for d in names}, "same"), loose=True)
 
 
 def like(c):
@@ -335,7 +333,7 @@ _NAMED = {
     **dict.fromkeys(("convolution", "convolution_backward"), convolution),
     **dict.fromkeys(("max_pool2d_with_indices", "max_pool2d_backward", "avg_pool2d_forward", "adaptive_avg_pool2d_forward"), planes),
     **dict.fromkeys(("index_select", "gather", "scatter", "scatter_add", "index_add"), picked),
-    **dict.fromkeys(("constant_pad_nd", "constant_pad_nd_backward"), padded), "index_at": indexed, "nn::embedding": embedding, "embedding_backward": embedding_backward,
+    **dict.fromkeys(("constant_pad_nd", "constant_pad_nd_backward"), padded), **dict.fromkeys(("fused_adam_", "fused_sgd_"), lockstep), "index_at": indexed, "nn::embedding": embedding, "embedding_backward": embedding_backward,
     **dict.fromkeys(("_::attention", "_::attention_backward"), attention),
     **dict.fromkeys(("_::softmax_nll", "_::softmax_nll_backward"), _loss.softmax_nll),
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), like),

@@ -12,8 +12,21 @@ def part(size, parts, place):
     return begin, min(each, size - begin)
 
 
+def _check_order(mesh):
+    """A group has its processes in the order of their ranks, and parts lie in that order."""
+    if getattr(mesh, "_in_order", False):
+        return
+    for dim in range(mesh.ndim):
+        if mesh.size(dim) > 1 and not bool((mesh.mesh.diff(dim=dim) > 0).all()):
+            raise NotImplementedError(
+                f"{mesh}: along dimension {dim} its ranks are not in rising order; make the mesh of sorted ranks"
+            )
+    mesh._in_order = True
+
+
 def normal(placements, ndim, mesh, who):
     """One placement for each dimension of the mesh, dimensions counted from the front."""
+    _check_order(mesh)
     placements = tuple(placements)
     if len(placements) != mesh.ndim:
         raise ValueError(f"{who}: {len(placements)} placements for a mesh of {mesh.ndim} dimensions")

@@ -1,6 +1,7 @@
 """adjoin.jit._script.expressions: an expression of Python becomes calls whose results stand in variables."""
 
 import ast
+import inspect
 import types
 
 from . import kinds, names
@@ -107,6 +108,8 @@ class Expressions:
         if isinstance(node.func, ast.Attribute):
             of = self.visit(node.func.value)
             if not (isinstance(of, Static) and self.looks_into(of.value)):
+                if (static := self.static_method(node.func)) is not None:
+                    return self.call_known(static, node)
                 self.unit.ask(node.func.attr, self.own_method(node.func))
                 return Pending(f".{node.func.attr}({self.arguments(node, self.settle(of, node))})")
             callee = self.on_Attribute(node.func)
@@ -119,6 +122,11 @@ class Expressions:
     def own_method(self, func):
         """Is it a method of self? Then what is wrong in it is wrong here."""
         return isinstance(func.value, ast.Name) and func.value.id == self.self_name
+
+    def static_method(self, func):
+        """The function that self.f is where f is a static method."""
+        held = inspect.getattr_static(self.owner, func.attr, None) if self.own_method(func) and self.owner else None
+        return held.__func__ if isinstance(held, staticmethod) else None
 
     def arguments(self, node, first=None):
         parts = [] if first is None else [first]
@@ -146,6 +154,10 @@ class Expressions:
             return self.make(f, node)
         if isinstance(f, names.METHOD):
             return Pending(f".{f.__name__}({self.arguments(node)})")
+        if hasattr(f, "_traced") and not isinstance(f, type):
+            from .mixed import traced_function
+
+            return Pending(f"fn:{traced_function(unit, f, getattr(f, '__name__', 'traced'))}({self.arguments(node)})")
         function = unit.python_of(f)
         if function is not None:
             called = unit.function(function, None, self.place, node)

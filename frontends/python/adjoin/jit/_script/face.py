@@ -1,10 +1,11 @@
 """adjoin.jit._script.face: what a scripted function and a scripted module are to Python."""
 
 import functools
+import inspect
 
 from ... import _C
 from ...nn.modules.module import Module
-from .. import RecursiveScriptModule, ScriptFunction
+from .. import RecursiveScriptModule, ScriptFunction, _tracing, is_tracing
 from .unit import Unit
 from .values import types
 
@@ -20,6 +21,17 @@ def program_of(unit):
         for i, (name, _, _) in enumerate(_C.program_values(handle, what)):
             _C.program_set_weight(handle, what, i, values[name])
     return handle
+
+
+def called(scripted, name, args, kwargs):
+    """A call of scripted code. A trace keeps it, with its decisions."""
+    if not is_tracing() or getattr(_tracing, "inline", False):
+        return _C.script_call(scripted._handle, scripted._path + name, args, kwargs)
+    if _tracing.scripts is None:
+        from .mixed import Scripts
+
+        _tracing.scripts = Scripts(_tracing.params)
+    return _tracing.scripts.call(scripted, name, args, kwargs)
 
 
 class _Shown:
@@ -43,14 +55,15 @@ class Function(_Shown, ScriptFunction):
     def __init__(self, function):
         functools.update_wrapper(self, function)
         unit = Unit(function.__name__ if function.__name__.isidentifier() else "f")
-        self._scripted_from = function
+        self._scripted_from = self._original = function
+        self._path = ""
         self.name = unit.function(unit.python_of(function), None, unit.nowhere, None)
         unit.name = self.name
         self._handle = program_of(unit)
         self.qualified_name = f"__torch__.{function.__module__}.{function.__qualname__}"
 
     def __call__(self, *args, **kwargs):
-        return _C.script_call(self._handle, self.name, args, kwargs)
+        return called(self, self.name, args, kwargs)
 
     def __repr__(self):
         return f"<scripted function {self.name}>"
@@ -64,6 +77,7 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False)
         self.__dict__["original_name"] = type(original).__name__ if original is not None else "Module"
         if original is not None:
+            self.__dict__["_original"] = original
             self._parameters.update(original._parameters)
             self._buffers.update(original._buffers)
             self._non_persistent_buffers_set.update(original._non_persistent_buffers_set)
@@ -74,7 +88,7 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         self.__dict__["_ready"] = ready
 
     def _call_function(self, name, args, kwargs):
-        return _C.script_call(self._handle, self._path + name, args, kwargs)
+        return called(self, name, args, kwargs)
 
     def forward(self, *args, **kwargs):
         return self._call_function("forward", args, kwargs)
@@ -86,7 +100,8 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
             if name.startswith("__") or not self.__dict__.get("_ready"):
                 raise
         if f"{self._path}{name}" in self._functions:
-            return functools.partial(self._method, name)
+            held = inspect.getattr_static(type(self.__dict__.get("_original")), name, None)
+            return self._method(name) if isinstance(held, property) else functools.partial(self._method, name)
         try:
             return _C.script_get(self._handle, self._path + name)
         except AttributeError:
@@ -159,6 +174,7 @@ def functions_of(handle):
 
 def scripted_module(module):
     unit = Unit("forward")
+    unit.used.add("forward")  # the program's name: no function has it, so it is a module
     unit.module(module)
     handle = program_of(unit)
     made = ScriptedModule(handle, "", functions_of(handle), module)

@@ -1,6 +1,7 @@
 """adjoin.jit._script.unit: a program as it is collected: functions, classes, modules, and what they ask for."""
 
 import ast
+import dataclasses
 import functools
 import inspect
 import textwrap
@@ -48,7 +49,7 @@ class Unit:
         self.functions, self.texts, self.used = {}, {}, set()
         self.classes, self.types, self.kinds_seen = {}, {}, {}
         self.asked, self.hard, self.written = set(), set(), set()
-        self.waiting = []
+        self.waiting, self.extra_classes = [], []
         self.objects, self.object_ids = [], {}
         self.weights, self.weight_names = [], {}  # (name, tensor, constant)
         self.nowhere = Place("jit.script", 1, name)
@@ -151,9 +152,39 @@ class Unit:
         if cls.__module__ in ("builtins", "collections", "typing"):
             refuse(place, node, f"'{cls.__name__}' is not in the subset that is scripted")
         found = self.register(cls)
+        if dataclasses.is_dataclass(cls):
+            self.dataclass_methods(found, cls)
         for name, function, where in self.own_functions(cls):
+            code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+            if name in found.methods or (code is not None and code.co_filename == "<string>"):
+                continue  # the dataclass's, which has no source
             self.add_method(found, name, function, where, place, node)
         return found.name
+
+    def dataclass_methods(self, found, cls):
+        """__init__, == and the text of a dataclass, which have no source."""
+        fields, params, lines = dataclasses.fields(cls), ["%self"], []
+        for f in fields:
+            default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+            text = (
+                "" if default is dataclasses.MISSING else f" = {literal(default, lambda o: self.known(o, None, None))}"
+            )
+            params.append(f"%{f.name}{text}")
+            lines.append(f"  $setattr(%self, {quoted(f.name)}, %{f.name})")
+        if hasattr(cls, "__post_init__"):
+            lines.append("  .__post_init__(%self)")
+        made = {"__init__": f"({', '.join(params)}) {{\n" + "\n".join(lines)}
+        for i, side in enumerate(("self", "other")):
+            lines = [f"  %{side}_{f.name} = $getattr(%{side}, {quoted(f.name)})" for f in fields]
+            lines.append(f"  %all_{side} = $tuple({', '.join(f'%{side}_{f.name}' for f in fields)})")
+            made["__eq__"] = (
+                (made.get("__eq__", "(%self, %other) {") if i else "(%self, %other) {") + "\n" + "\n".join(lines)
+            )
+        made["__eq__"] += "\n  %same = $eq(%all_self, %all_other)\n  return %same"
+        for name, text in made.items():
+            if name in vars(cls):
+                called = found.methods[name] = self.fresh(f"{found.name}.{name}")
+                self.texts[called] = f"fn {called}{text}\n}}"
 
     def register(self, cls):
         found = self.classes[cls] = Class(cls, self.fresh(cls.__name__))
@@ -228,6 +259,8 @@ class Unit:
         self.objects.append(None)
         self.modules = (*self.modules, module)
         cls = type(module)
+        if hasattr(module, "_traced"):
+            return self.traced_module(module, number)
         found = self.classes.get(cls) or self.register(cls)
         if module._forward_hooks or module._forward_pre_hooks:
             raise NotSupportedError(
@@ -255,6 +288,19 @@ class Unit:
                 if isinstance(value, Module):
                     raise
         self.objects[number] = f"object &{number} {found.name} {{\n" + "\n".join(lines) + "\n}"
+        return f"&{number}"
+
+    def traced_module(self, module, number):
+        """A traced module among scripted ones: a class of its own, whose forward is the trace's."""
+        from .mixed import traced_function
+
+        name = self.fresh("Traced")
+        called = traced_function(self, module, f"{name}.calls")
+        self.texts[f"{name}.forward"] = (
+            f"fn {name}.forward(%self, *%args, **%named) {{\n  %1 = fn:{called}(*%args, **%named)\n  return %1\n}}"
+        )
+        self.extra_classes.append(f'class {name} module {{\n  method "forward" = {name}.forward\n}}')
+        self.objects[number] = f'object &{number} {name} {{\n  "training" = {literal(module.training)}\n}}'
         return f"&{number}"
 
     def attribute(self, value, name):
@@ -355,7 +401,7 @@ class Unit:
             shape = ", ".join(str(n) for n in tensor.shape)
             dtype = str(tensor.dtype).split(".")[-1]
             out.append(f"{'const' if constant else 'param'} {quoted(name)} : {dtype}[{shape}]")
-        return "\n".join([*out, *classes, *self.objects, *self.texts.values()]) + "\n"
+        return "\n".join([*out, *classes, *self.extra_classes, *self.objects, *self.texts.values()]) + "\n"
 
 
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")

@@ -103,25 +103,30 @@ def load(zipped):
     """The module of an archive."""
     archive = Archive(zipped)
     code = Code(archive.sources())
-    code.constants = [plain(c) for c in archive.pickled("constants.pkl", "constants")]
+    constants = plain(archive.pickled("constants.pkl", "constants"))
+    if not isinstance(constants, (list, tuple)):
+        refuse("its constants are no list")
+    code.constants = constants
     return Built(code, archive.pickled("data.pkl", "data")).module()
 
 
-def plain(o, depth=0):
-    """Lists, tuples and dictionaries without the marks of their types."""
+def plain(o, depth=0, made=None):
+    """Lists, tuples and dictionaries without the marks of their types. What is there twice is made once."""
+    made = {} if made is None else made
     if depth > 100:
         refuse("its data lie deeper than 100")
     if isinstance(o, UnknownObject):
         name = o.cls.name
         if o.cls.module == "torch.jit._pickle" and name in KINDS and o.args:
-            return plain(o.args[0], depth + 1)
+            return plain(o.args[0], depth + 1, made)
         return o
     if isinstance(o, UnknownClass):
         refuse(f"its data name {o.module}.{o.name}, which is not served")
-    if type(o) is list:
-        return [plain(x, depth + 1) for x in o]
-    if type(o) is tuple:
-        return tuple(plain(x, depth + 1) for x in o)
-    if isinstance(o, dict):
-        return {plain(k, depth + 1): plain(v, depth + 1) for k, v in o.items()}
-    return o
+    if type(o) not in (list, tuple) and not isinstance(o, dict):
+        return o
+    if id(o) not in made:
+        if isinstance(o, dict):
+            made[id(o)] = {plain(k, depth + 1, made): plain(v, depth + 1, made) for k, v in o.items()}
+        else:
+            made[id(o)] = type(o)(plain(x, depth + 1, made) for x in o)
+    return made[id(o)]

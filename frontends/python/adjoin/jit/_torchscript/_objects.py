@@ -93,7 +93,13 @@ class Built:
     """Makes modules of what a pickle said."""
 
     def __init__(self, code, root):
-        self.code, self.root, self.made, self.depth = code, root, {}, 0
+        self.code, self.root, self.made, self.depth, self.held = (
+            code,
+            root,
+            {},
+            0,
+            [],
+        )  # held: so that ids stay their own
         code.interpreter = Interpreter(code)
 
     def module(self):
@@ -107,9 +113,7 @@ class Built:
         from ._archive import KINDS, plain
 
         if not isinstance(o, UnknownObject):
-            if type(o) in (list, tuple):
-                return type(o)(self.value(x) for x in o)
-            return {k: self.value(v) for k, v in o.items()} if isinstance(o, dict) else o
+            return self.container(o) if isinstance(o, (list, tuple, dict)) else o
         if o.cls.module == "torch.jit._pickle" and o.cls.name in KINDS:
             return self.value(plain(o))
         if id(o) in self.made:
@@ -141,6 +145,22 @@ class Built:
             self.made[id(o)] = made
             self.fill(made, of, o.state)
         self.depth -= 1
+        return made
+
+    def container(self, o):
+        if id(o) in self.made:
+            return self.made[id(o)]
+        self.depth += 1
+        if self.depth > 200:
+            raise ScriptError("jit.load: its data lie deeper than 200")
+        made = (
+            {self.value(k): self.value(v) for k, v in o.items()}
+            if isinstance(o, dict)
+            else type(o)(self.value(x) for x in o)
+        )
+        self.depth -= 1
+        self.made[id(o)] = made
+        self.held.append(o)
         return made
 
     def member(self, of, args):

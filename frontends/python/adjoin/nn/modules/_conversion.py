@@ -34,8 +34,8 @@ class Conversion:
         return self
 
     def _replace_data(self, key, param, moved):
-        if param.device.type == "meta" or moved.device.type == "meta":
-            # Data that does not exist cannot be swapped under a live tensor.
+        if "meta" in (param.device.type, moved.device.type) or getattr(param, "__torch_dispatch__", None) is not None:
+            # Data that does not exist, or that a wrapper holds, cannot be swapped under a live tensor.
             param = self._parameters[key] = Parameter(moved, param.requires_grad)
         elif __future__.get_swap_module_params_on_conversion():
             swap_tensors(param, Parameter(moved, param.requires_grad))

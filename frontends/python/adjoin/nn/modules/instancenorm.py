@@ -1,6 +1,8 @@
 """adjoin.nn.modules.instancenorm: normalization of each channel of each example (Ulyanov et al.,
 2016)."""
 
+import warnings
+
 from .. import functional as F
 from .batchnorm import _NormBase
 
@@ -22,8 +24,27 @@ class _InstanceNorm(_NormBase):
                 f"(got {input.dim()}D input of shape {list(input.shape)})"
             )
 
+    def _get_no_batch_dim(self):
+        return self._dims + 1
+
+    def _check_channels(self, input):
+        dim = input.dim() - self._dims - 1
+        if input.shape[dim] == self.num_features:
+            return
+        if self.affine:
+            raise ValueError(
+                f"{type(self).__name__}: expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
+                f"{input.shape[dim]}"
+            )
+        warnings.warn(
+            f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in num_features, "
+            "which is not used because affine=False",
+            stacklevel=3,
+        )
+
     def forward(self, input):
         self._check_input_dim(input)
+        self._check_channels(input)
         single = input.dim() == self._dims + 1
         out = F.instance_norm(
             input.unsqueeze(0) if single else input,

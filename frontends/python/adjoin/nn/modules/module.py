@@ -89,7 +89,16 @@ class Module(Calls, State, Conversion, Tree):
         )
 
     def compile(self, *args, **kwargs):
-        """Changes nothing and gives None, as ``adjoin.compile`` gives the module as it is: calls are fast without a compiler."""
+        """From now on ``forward`` is what ``adjoin.compile`` makes of it, with these arguments. A copy or a file of the module has
+        the forward of its class again."""
+        self.__dict__.pop("forward", None)
+        self.forward = adjoin.compile(self.forward, *args, **kwargs)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        if hasattr(state.get("forward"), "_state"):
+            del state["forward"]
+        return state
 
     def _replicate_for_data_parallel(self):
         """This module without parameters, and with room for others: what runs beside it on another device."""

@@ -75,6 +75,11 @@ class GroupNorm(_Affine):
         self._start(num_channels, affine, affine and bias, device, dtype)
 
     def forward(self, input):
+        if input.numel() == self.num_groups * input.shape[0] == self.num_groups:
+            raise ValueError(
+                f"GroupNorm: expected more than 1 value per channel when training, got input size {tuple(input.shape)}: a group of one "
+                "value is 0 when normalized"
+            )
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):

@@ -19,3 +19,12 @@ def ntuple(count):
 
 _ntuple = ntuple
 _single, _pair, _triple, _quadruple = (ntuple(count) for count in (1, 2, 3, 4))
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Takes ``prefix`` ("module." of DataParallel, say) from the keys of a state dict, in place."""
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    notes = getattr(state_dict, "_metadata", {})
+    for key in [key for key in notes if key and (key.startswith(prefix) or key == prefix.rstrip("."))]:
+        notes[key[len(prefix) :]] = notes.pop(key)

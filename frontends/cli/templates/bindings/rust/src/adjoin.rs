@@ -179,6 +179,25 @@ pub fn load_plugin(path: &str) -> Result<()> {
     let path = CString::new(path).map_err(|_| Error::new("load_plugin: a path has no NUL"))?;
     check(unsafe { sys::aj_load_plugin(path.as_ptr()) })
 }
+/// A captured program (.aj): `Program::load("model.aj")?.run(&[&x])?`.
+pub struct Program(Object);
+impl Program {
+    fn table() -> Result<&'static sys::Programs> {
+        table("x.program").ok_or_else(|| Error::new("Program: libaj_graph.so is not installed"))
+    }
+    pub fn load(path: &str) -> Result<Program> {
+        let mut made = std::ptr::null();
+        check(unsafe { (Self::table()?.load)(text(path), &mut made) })?;
+        Ok(Program(Object(made)))
+    }
+    /// All results.
+    pub fn run(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let (programs, given) = (Self::table()?, list(inputs));
+        let mut made = vec![std::ptr::null_mut(); unsafe { (programs.count)(self.0 .0, 1) } as usize];
+        check(unsafe { (programs.run)(self.0 .0, given.as_ptr(), given.len() as u32, 0, made.as_mut_ptr(), made.len() as u32) })?;
+        Ok(made.into_iter().filter_map(|t| unsafe { Tensor::steal(t) }).collect())
+    }
+}
 /// Without recording.
 pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(i32);

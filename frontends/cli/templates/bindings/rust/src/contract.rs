@@ -113,6 +113,16 @@ pub mod sys {
         pub backward: unsafe extern "C" fn(*const Backward) -> Made,
     }
     #[repr(C)]
+    pub struct Programs {
+        pub struct_size: u32,
+        pub minor: u32,
+        pub capture_and_text: [Unused; 10],
+        pub load: unsafe extern "C" fn(Str, *mut *const c_void) -> Made,
+        pub count: unsafe extern "C" fn(*const c_void, i32) -> u32,
+        pub weights: [Unused; 4],
+        pub run: unsafe extern "C" fn(*const c_void, *const *mut Tensor, u32, u32, *mut *mut Tensor, u32) -> Made,
+    }
+    #[repr(C)]
     pub struct Backward {
         pub struct_size: u32,
         pub flags: u32,

@@ -1,0 +1,17 @@
+"""adjoin.distributed._tensor: an older path to adjoin.distributed.tensor."""
+
+from ..tensor import (  # noqa: F401
+    DTensor,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)

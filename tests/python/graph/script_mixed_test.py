@@ -1,0 +1,80 @@
+"""tests/python/graph/script_mixed_test.py: traces keep the decisions of the scripted code that they call; scripted code calls what was traced."""
+
+import adjoin
+from adjoin import jit, nn
+from script_test import told
+from trace_test import same
+
+
+@jit.script
+def halved(x, least: float = 1.0):
+    n = 0
+    while x.abs().max() > least:
+        x = x / 2
+        n += 1
+    return {"x": x, "turns": adjoin.tensor(n)}
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+
+    def forward(self, x):
+        if x.sum() > 0:
+            return self.l(x)
+        return x - self.l.weight.sum()
+
+
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.gate = jit.script(Gate())
+
+    def forward(self, x):
+        small = halved(self.first(x) * 4, least=0.5)
+        return {"y": self.gate(small["x"]).tanh(), "turns": small["turns"] + 0}
+
+
+def test_a_trace_keeps_the_decisions_of_scripted_code(tmp_path):
+    adjoin.manual_seed(0)
+    net = Around()
+    traced = jit.trace(net, adjoin.ones(2, 3))
+    assert "while {" in traced.code and "if %" in traced.code
+    jit.save(traced, tmp_path / "around.aj")
+    loaded = jit.load(tmp_path / "around.aj")
+    for seed in range(4):
+        adjoin.manual_seed(seed)
+        x = adjoin.randn(2, 3, requires_grad=True) * 10 ** (seed - 1)
+        wanted = net(x)
+        for model in (traced, loaded):
+            assert told(model(x)) == told(wanted)
+        grads = [adjoin.autograd.grad(model(x)["y"].sum(), net.first.weight)[0] for model in (traced, net)]
+        assert same(*grads)
+    assert sorted(loaded.state_dict()) == sorted(net.state_dict())
+
+
+def test_scripted_code_calls_what_was_traced(tmp_path):
+    inner = jit.trace(lambda x, y: (x.sin() + y, {"p": x * y}), (adjoin.ones(3), adjoin.ones(3)))
+    adjoin.manual_seed(0)
+    block = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.0))
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = jit.trace(block, adjoin.ones(3))
+
+        def forward(self, x, n: int):
+            for i in range(n):
+                a, b = inner(x, x + i)
+                x = a if a.sum() > b["p"].sum() else self.block(b["p"])
+            return x
+
+    net = Outer()
+    scripted = jit.script(net)
+    jit.save(scripted, tmp_path / "outer.aj")
+    for n in (0, 1, 4):
+        x = adjoin.randn(3)
+        for model in (scripted, jit.load(tmp_path / "outer.aj")):
+            assert same(model(x, n), net(x, n))
