@@ -224,7 +224,8 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
     Below below;
     if (flags & AJ_LAZY_CHECK) check_fusion(*r.program, inputs);
     run(*r.program, inputs.data(), uint32_t(inputs.size()),
-        flags & AJ_LAZY_NO_FUSION ? AJ_RUN_NO_FUSION : 0, results.data(), uint32_t(results.size()));
+        (flags & AJ_LAZY_NO_FUSION ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(),
+        uint32_t(results.size()));
   }
   for (size_t i = 0; i < r.alive.size(); i++) {
     Deferred* d = slots_[r.alive[i]].deferred;

@@ -1,20 +1,12 @@
 // extensions/graph/part.cpp: runs a part by its compiler's program, where nobody is between: no
 // tape, no transform, no tensors of another kind than the program was captured with.
 #include <algorithm>
+#include <chrono>
 
 #include "parts.hpp"
 
 namespace adjoin::graph {
 namespace {
-
-bool has_shape(const aj_tensor* t, const Type& type, const std::vector<int64_t>& sizes) {
-  if (!(t->dl.dtype == type.dtype) || t->dl.ndim != int32_t(type.shape.size())) return false;
-  for (size_t d = 0; d < type.shape.size(); d++) {
-    const int64_t n = type.shape[d];
-    if (t->dl.shape[d] != (n < 0 ? sizes[size_t(-1 - n)] : n)) return false;
-  }
-  return true;
-}
 
 // Do the strides descend? Then what eager makes of it is in C order.
 bool descends(const aj_tensor* t) {
@@ -28,7 +20,8 @@ bool descends(const aj_tensor* t) {
   return true;
 }
 
-bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<int64_t>& sizes) {
+bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<int64_t>& sizes,
+           bool calm) {
   uint64_t include, exclude;
   dispatch().thread_keys(&include, &exclude);
   static const uint64_t tape = dispatch().key_mask(AJ_STR_LIT("autograd"));
@@ -41,7 +34,7 @@ bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<
     if ((flags & (AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER)) != AJ_TENSOR_STRIDED) return false;
     if (((t->keys | include) & ~ignored) >> 24) return false;
     // A view may have got a history since.
-    if (grad && flags & AJ_TENSOR_VIEW) return false;
+    if (grad && !calm && flags & AJ_TENSOR_VIEW) return false;
     if (!has_shape(t, part.input_types[i], sizes) || !descends(t)) return false;
   }
   return true;
@@ -51,6 +44,11 @@ bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<
 bool gave_up(const Part& part) {
   if (part.log->declined.load(std::memory_order_relaxed) < 3) return false;
   return part.log->declined.fetch_add(1, std::memory_order_relaxed) % 64 != 0;
+}
+
+uint64_t now() {
+  return uint64_t(std::chrono::steady_clock::now().time_since_epoch() /
+                  std::chrono::nanoseconds(1));
 }
 
 // Code 0: it ran. AJ_UNIMPLEMENTED is silent, the rest is said once for each part.
@@ -71,17 +69,63 @@ bool has_run(const Part& part, aj_status* status) {
 
 }  // namespace
 
+bool takes_part(const Part& part, const std::vector<Tensor>& regs,
+                const std::vector<int64_t>& sizes, bool calm) {
+  return takes(part, regs, sizes, calm) && !gave_up(part);
+}
+
+// Clearly: what is as fast either way is left as eager has it.
+bool Turn::wins() const {
+  const uint64_t apart = log_.apart.load(std::memory_order_relaxed);
+  return apart == ~uint64_t(0) ||
+         double(log_.together.load(std::memory_order_relaxed)) <= 0.9 * double(apart);
+}
+
+// Of the first runs the first two go together, to warm up and to be seen; then in turns.
+Turn::Turn(const Part& part, const std::vector<int64_t>& sizes, bool measure)
+    : log_(*part.log), together_(true), measured_(false) {
+  int64_t elements = 1;
+  for (int64_t n : part.output_types[0].shape) elements *= n < 0 ? sizes[size_t(-1 - n)] : n;
+  // What is not in the first caches wins by its memory.
+  if (!measure || elements >= 1 << 16) return;
+  constexpr uint32_t kTrials = 24;
+  uint32_t run = log_.runs.load(std::memory_order_relaxed);
+  if (run < kTrials) run = log_.runs.fetch_add(1, std::memory_order_relaxed);
+  measured_ = run > 0 && run < kTrials;
+  together_ = run < kTrials ? run < 2 || run % 2 : wins();
+  if (measured_) begin_ = now();
+}
+void Turn::end(bool ran_together) const {
+  if (!measured_ || ran_together != together_) return;
+  const uint64_t took = now() - begin_;
+  std::atomic<uint64_t>& least = together_ ? log_.together : log_.apart;
+  if (took < least.load(std::memory_order_relaxed)) least.store(took, std::memory_order_relaxed);
+}
+
+namespace {
+
+// Results, until they are handed over.
+struct Results {
+  aj_tensor* t[kMostPorts];
+  size_t n = 0;
+  Results() = default;
+  Results(const Results&) = delete;
+  ~Results() {
+    for (size_t i = 0; i < n; i++) core().release(t[i]);
+  }
+};
+
+}  // namespace
+
 bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes) {
-  if (!takes(part, regs, sizes) || gave_up(part)) return false;
-  aj_tensor *in[kMostPorts], *out[kMostPorts];
+  aj_tensor* in[kMostPorts];
+  Results out;
   const DLDevice device = part.inputs.empty() ? DLDevice{DLDeviceType(part.device_type), 0}
                                               : regs[part.inputs[0]].device();
   for (size_t i = 0; i < part.inputs.size(); i++) {
     in[i] = regs[part.inputs[i]].get();
     if (!(in[i]->dl.device == device)) return false;
   }
-  std::vector<Tensor> made;
-  made.reserve(part.outputs.size());
   for (size_t i = 0; i < part.outputs.size(); i++) {
     const Type& type = part.output_types[i];
     int64_t shape[64];
@@ -89,16 +133,17 @@ bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int
       shape[d] = type.shape[d] < 0 ? sizes[size_t(-1 - type.shape[d])] : type.shape[d];
     const DLTensor like = {nullptr, device, int32_t(type.shape.size()), type.dtype, shape,
                            nullptr, 0};
-    check(core().tensor_empty(&like, 0, &out[i]));
-    made.push_back(Tensor::steal(out[i]));
+    check(core().tensor_empty(&like, 0, &out.t[i]));
+    out.n++;
   }
   void* stream = nullptr;
   if (part.device_type != kDLCPU) check(core().stream_current(device, &stream));
   const aj_compiler& c = *part.compiler;
-  if (!has_run(part, c.run(c.self, part.program.get(), in, out, sizes.data(), stream)))
+  if (!has_run(part, c.run(c.self, part.program.get(), in, out.t, sizes.data(), stream)))
     return false;
   part.log->declined.store(0, std::memory_order_relaxed);
-  for (size_t i = 0; i < made.size(); i++) regs[part.outputs[i]] = std::move(made[i]);
+  for (size_t i = 0; i < out.n; i++) regs[part.outputs[i]] = Tensor::steal(out.t[i]);
+  out.n = 0;
   return true;
 }
 

@@ -20,6 +20,23 @@ struct Arranged {
 };
 Arranged arrange(const Program& p, const Block& b, int32_t device_type);
 
+// How a part is run this time, and what it took.
+class Turn {
+ public:
+  Turn(const Part& part, const std::vector<int64_t>& sizes, bool measure);
+  bool together() const { return together_; }
+  void end(bool ran_together) const;
+
+ private:
+  bool wins() const;
+  Part::Log& log_;
+  bool together_, measured_;
+  uint64_t begin_ = 0;
+};
+// Is there nobody between the part's calls, and are its inputs as its program wants them?
+// calm: nothing that the program got has a history, or may get one.
+bool takes_part(const Part& part, const std::vector<Tensor>& regs,
+                const std::vector<int64_t>& sizes, bool calm);
 // The part's results are in the registers; false: its calls have to be made.
 bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes);
 

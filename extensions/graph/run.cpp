@@ -88,12 +88,15 @@ class GradMode {
 class Run {
  public:
   Run(const Program& p, uint32_t flags)
-      : p_(p), fuse_(!(flags & AJ_RUN_NO_FUSION)), regs_(p.values.size()) {}
+      : p_(p),
+        fuse_(!(flags & AJ_RUN_NO_FUSION)),
+        measure_(!(flags & kRunTogether)),
+        regs_(p.values.size()) {}
 
   // Symbols are known from the inputs, and with them all sizes.
   void inputs(aj_tensor* const* args, uint32_t n) {
     std::vector<int64_t> symbols(p_.symbols.size(), -1);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !symbols.empty(); i++) {
       const Type& t = p_.values[p_.body.inputs[i]].type;
       for (size_t d = 0; args[i] && d < t.shape.size() && int64_t(d) < args[i]->dl.ndim; d++)
         if (uint32_t s = t.shape[d] < 0 ? alone(p_.sizes[size_t(-1 - t.shape[d])]) : kNone;
@@ -103,10 +106,16 @@ class Run {
     for (const Size& s : p_.sizes) sizes_.push_back(s.at(symbols.data()));
     for (uint32_t i = 0; i < n; i++) {
       check_input(i, args[i]);
-      put(p_.body.inputs[i], Tensor::borrow(args[i]));
+      give(p_.body.inputs[i], Tensor::borrow(args[i]));
     }
   }
 
+  // What the program is given.
+  void give(uint32_t v, Tensor t) {
+    static const uint64_t tape = dispatch().key_mask(AJ_STR_LIT("autograd"));
+    calm_ &= !t.defined() || !(t.get()->keys & tape || t.get()->obj.flags & AJ_TENSOR_VIEW);
+    put(v, std::move(t));
+  }
   void put(uint32_t v, Tensor t) { regs_[v] = std::move(t); }
   const Tensor& at(uint32_t v) const { return regs_[v]; }
   void swap(std::vector<Tensor>& regs) { regs_.swap(regs); }
@@ -114,15 +123,21 @@ class Run {
   void sequence(const Sequence& s) {
     auto group = s.groups.begin();
     auto part = s.parts.begin();
+    std::optional<Turn> turn;  // of the part whose calls are made
+    size_t part_end = 0;
     for (size_t i = 0; i < s.steps.size();) {
+      if (turn && i == part_end) turn->end(false), turn.reset();
       if (part != s.parts.end() && part->first == i) {
         const Part& p = *part++;
-        if (fuse_ && run_part(p, regs_, sizes_)) {
+        if (fuse_ && takes_part(p, regs_, sizes_, calm_)) turn.emplace(p, sizes_, measure_);
+        if (turn && turn->together() && run_part(p, regs_, sizes_)) {
+          turn->end(true), turn.reset();
           counts.passes++, counts.groups++, counts.fused += p.count;
           for (size_t end = i + p.count; i < end; i++) bury(s.steps[i]);
           while (group != s.groups.end() && group->first < i) ++group;
           continue;
         }
+        part_end = i + p.count;
       }
       if (group != s.groups.end() && group->first == i) {
         const Group& g = *group++;
@@ -135,6 +150,7 @@ class Run {
       step(s.steps[i]);
       bury(s.steps[i++]);
     }
+    if (turn) turn->end(false);
   }
 
   Counts counts;
@@ -217,10 +233,7 @@ class Run {
 
   void check_input(uint32_t i, const aj_tensor* t) const {
     const Value& v = p_.values[p_.body.inputs[i]];
-    const std::vector<int64_t> wanted = shape_at(v.type, sizes_);
-    if (t && t->dl.dtype == v.type.dtype &&
-        std::equal(t->dl.shape, t->dl.shape + t->dl.ndim, wanted.begin(), wanted.end()))
-      return;
+    if (t && has_shape(t, v.type, sizes_)) return;
     std::string given = t ? text(t->dl.dtype, Shape{t->dl.shape, t->dl.ndim}) : "None";
     raise(AJ_INVALID_ARGUMENT, p_.name, ": input ", i, " ('", v.name, "') is ", given,
           ", the program was captured for ", print_type(p_, v.type),
@@ -228,7 +241,7 @@ class Run {
   }
 
   const Program& p_;
-  bool fuse_;
+  bool fuse_, measure_, calm_ = true;
   std::vector<Tensor> regs_;
   std::vector<int64_t> sizes_;  // of Program::sizes
 };
@@ -322,7 +335,7 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
     if (!w.tensor.defined())
       raise(AJ_PRECONDITION, p.name, ": the ", w.constant ? "constant" : "parameter", " '", w.name,
             "' has no values; a program that was read from text gets them by set_weight");
-    r.put(w.value, w.tensor);
+    r.give(w.value, w.tensor);
   }
   r.sequence(plan->body);
   for (uint32_t i = 0; i < nrets; i++) rets[i] = Tensor(r.at(p.body.results[i])).take();

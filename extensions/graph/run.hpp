@@ -62,6 +62,9 @@ struct Part {
   struct Log {
     std::atomic<bool> said{false};
     std::atomic<uint32_t> declined{0};  // one run after the other
+    // The first runs are measured in turns, and the faster way stays.
+    std::atomic<uint32_t> runs{0};
+    std::atomic<uint64_t> together{~uint64_t(0)}, apart{~uint64_t(0)};  // the least, in ns
   };
   std::shared_ptr<Log> log = std::make_shared<Log>();
 };
@@ -101,9 +104,20 @@ inline std::vector<int64_t> shape_at(const Type& t, const std::vector<int64_t>& 
   return shape;
 }
 
+inline bool has_shape(const aj_tensor* t, const Type& type, const std::vector<int64_t>& sizes) {
+  if (!(t->dl.dtype == type.dtype) || t->dl.ndim != int32_t(type.shape.size())) return false;
+  for (size_t d = 0; d < type.shape.size(); d++) {
+    const int64_t n = type.shape[d];
+    if (t->dl.shape[d] != (n < 0 ? sizes[size_t(-1 - n)] : n)) return false;
+  }
+  return true;
+}
+
 // One statement; what it reads is in the registers, and so are its results then.
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs);
 
+// A flag of run(): parts are not measured; who calls compares whole runs.
+constexpr uint32_t kRunTogether = 1u << 16;
 void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,
          uint32_t nrets);
 

@@ -48,8 +48,9 @@ class Worker {
                          (w.staged ? w.inputs * size_t(kPiece) * 8 : 0);
     if (bytes > sizeof stack_) heap_.reset(new (std::align_val_t(64)) char[bytes]);
     char* at = heap_ ? heap_.get() : stack_;
-    operands_.resize(p.places.size());
-    frame_.operands = operands_.data();
+    if (p.places.size() > kFew) many_.reset(new Operand[p.places.size()]);
+    operands_ = many_ ? many_.get() : few_;
+    frame_.operands = operands_;
     for (size_t o = 0; o < p.places.size(); ++o) {
       const Place& place = p.places[o];
       Operand& mine = operands_[o];
@@ -316,7 +317,10 @@ class Worker {
   const Steps& steps_;
   const int64_t tile_;
   const bool stream_;
-  std::vector<Operand> operands_;
+  static constexpr size_t kFew = 40;
+  Operand few_[kFew];
+  std::unique_ptr<Operand[]> many_;
+  Operand* operands_;
   char* row_outputs_[kMostOutputs];
   char *splats_, *ends_, *pieces_;
   Frame frame_{};

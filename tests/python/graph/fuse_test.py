@@ -181,7 +181,7 @@ def test_sizes_with_a_name():
     traced = jit.trace(
         layer_norm, (adjoin.randn(4, 160), adjoin.randn(160), adjoin.randn(160)), dynamic={0: {0: "rows"}}
     )
-    for rows in (4, 1, 9):
+    for rows in (1, 9):
         given = adjoin.randn(rows, 160), adjoin.randn(160), adjoin.randn(160)
         assert bits(traced(*given)) == bits(layer_norm(*given)) and traced.stats()["passes"] == 1
 
