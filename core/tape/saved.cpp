@@ -58,9 +58,10 @@ std::string name_of_saved(const Node* n, uint32_t value, bool is_result) {
   }
   return fail(
       AJ_PRECONDITION, "backward: ", name_of_saved(n, value, s.flags & kSavedOutput),
-      " is needed for gradient computation and has been modified by an inplace operation after ",
-      who, " saved it (version ", st.version, ", saved at ", s.version, ")", by,
-      "; clone it before the change");
+      " was changed in place after ", who, " saved it (version ", st.version, ", saved at ",
+      s.version, ")", by,
+      ": what is needed for gradient computation has been modified by an inplace operation; "
+      "clone it before the change");
 }
 
 // Where the storage's own number differs: a tensor without strides may watch another's, too.

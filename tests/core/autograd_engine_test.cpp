@@ -43,7 +43,7 @@ TEST_F(Tape, NamesWhoChangedASavedTensor) {
   Tensor z = sum(y * y);
   add_(y, 1);
   std::string message = error_of([&] { z.backward(); });
-  EXPECT_NE(message.find("modified by an inplace operation after mul saved it (version 1, "
+  EXPECT_NE(message.find("was changed in place after mul saved it (version 1, "
                          "saved at 0), by add_"),
             std::string::npos)
       << message;
