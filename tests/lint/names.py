@@ -37,7 +37,6 @@ ALLOWED = {  # a name that may stand in the core as text, and why
     "to": "casts of autocast, gradients of another dtype or device",
     "trace": "a level of messages",
     "view": "a kind of ops",
-    "view.dtype": "a view without a derivative: what detach() is among the levels of transforms",
     "view_as_complex": "a view of a complex tensor's numbers, written to",
     "view_as_real": "a view of a complex tensor's numbers, written to",
 }

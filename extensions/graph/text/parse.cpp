@@ -1,10 +1,11 @@
-// extensions/graph/parse.cpp: the text of a program, read. Nothing runs; ops are only looked up.
+// extensions/graph/text/parse.cpp: the text of a program, read. Nothing runs; ops are only looked
+// up.
 #include <algorithm>
 #include <unordered_map>
 
+#include "../script/code.hpp"
+#include "../value.hpp"
 #include "lexer.hpp"
-#include "script/code.hpp"
-#include "value.hpp"
 
 namespace adjoin::graph {
 namespace {

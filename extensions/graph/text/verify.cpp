@@ -1,8 +1,8 @@
-// extensions/graph/verify.cpp: is a program sound? Every value is there before it is used, every op
-// gets what it takes. And what goes because nobody uses it.
+// extensions/graph/text/verify.cpp: is a program sound? Every value is there before it is used,
+// every op gets what it takes. And what goes because nobody uses it.
 #include <algorithm>
 
-#include "value.hpp"
+#include "../value.hpp"
 
 namespace adjoin::graph {
 namespace {

@@ -1,12 +1,12 @@
-// extensions/graph/archive.cpp: a program as a file: a zip archive of stored records. The text says
-// what is computed, safetensors hold parameters and constants, a table says what @line stands for.
-// Reading executes nothing: ops are looked up by name when the text is parsed.
-#include "../../frontends/cpp/files/archive.hpp"
+// extensions/graph/text/archive.cpp: a program as a file: a zip archive of stored records. The text
+// says what is computed, safetensors hold parameters and constants, a table says what @line stands
+// for. Reading executes nothing: ops are looked up by name when the text is parsed.
+#include "../../../frontends/cpp/files/archive.hpp"
 
-#include "../../frontends/cpp/files/atomic.hpp"
-#include "../../frontends/cpp/files/safetensors.hpp"
-#include "ir.hpp"
-#include "script/door.hpp"
+#include "../../../frontends/cpp/files/atomic.hpp"
+#include "../../../frontends/cpp/files/safetensors.hpp"
+#include "../ir.hpp"
+#include "../script/door.hpp"
 
 namespace adjoin::graph {
 namespace {

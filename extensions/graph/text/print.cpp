@@ -1,8 +1,8 @@
-// extensions/graph/print.cpp: a program as text, which parse.cpp reads back without a loss.
+// extensions/graph/text/print.cpp: a program as text, which parse.cpp reads back without a loss.
 #include <cmath>
 
-#include "script/door.hpp"
-#include "value.hpp"
+#include "../script/door.hpp"
+#include "../value.hpp"
 
 namespace adjoin::graph {
 namespace {

@@ -1,6 +1,6 @@
-// extensions/graph/lexer.hpp: the words of a program's text.
+// extensions/graph/text/lexer.hpp: the words of a program's text.
 #pragma once
-#include "ir.hpp"
+#include "../ir.hpp"
 
 namespace adjoin::graph {
 

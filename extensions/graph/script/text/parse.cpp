@@ -1,6 +1,6 @@
-// extensions/graph/script/parse.cpp: the text of a scripted program, read. Nothing runs.
-#include "../lexer.hpp"
-#include "code.hpp"
+// extensions/graph/script/text/parse.cpp: the text of a scripted program, read. Nothing runs.
+#include "../../text/lexer.hpp"
+#include "../code.hpp"
 
 namespace adjoin::graph::script {
 namespace {

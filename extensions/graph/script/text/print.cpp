@@ -1,8 +1,8 @@
-// extensions/graph/script/print.cpp: a scripted program as text, which parse.cpp reads back.
+// extensions/graph/script/text/print.cpp: a scripted program as text, which parse.cpp reads back.
 #include <cmath>
 
-#include "code.hpp"
-#include "literal.hpp"
+#include "../code.hpp"
+#include "../literal.hpp"
 
 namespace adjoin::graph::script {
 
