@@ -98,8 +98,9 @@ TEST_F(Tape, WritingWhatWasSavedMakesNoCycle) {
       Tensor part = through_view ? narrow(y, 0, 0, 2) : y;
       Tensor square = part * part;
       add_(part, square);
-      EXPECT_NE(error_of([&] { sum(y).backward(); }).find("was modified by an inplace operation"),
-                std::string::npos);
+      EXPECT_NE(
+          error_of([&] { sum(y).backward(); }).find("has been modified by an inplace operation"),
+          std::string::npos);
     }
     EXPECT_EQ(dropped, 1);
   }
@@ -112,7 +113,7 @@ TEST_F(Tape, DetachSharesVersionsAndDataDoesNot) {
   mul_(Tensor::steal(data), 1);
   EXPECT_EQ(error_of([&] { z.backward(Tensor(), true); }), "");
   mul_(y.detach(), 1);
-  EXPECT_NE(error_of([&] { z.backward(); }).find("was modified by an inplace operation"),
+  EXPECT_NE(error_of([&] { z.backward(); }).find("has been modified by an inplace operation"),
             std::string::npos);
 }
 

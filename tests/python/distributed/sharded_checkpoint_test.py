@@ -1,4 +1,4 @@
-"""tests/python/distributed/checkpoint_test.py: checkpoints of several processes: complete or not there, read by any number, PyTorch's."""
+"""tests/python/distributed/sharded_checkpoint_test.py: checkpoints of several processes: complete or not there, read by any number, PyTorch's."""
 
 import base64
 import builtins

@@ -1,4 +1,4 @@
-"""tests/python/distributed/faults_test.py: faults at each collective of a training step, by the engine `faulty`: every survivor says
+"""tests/python/distributed/no_hang_test.py: faults at each collective of a training step, by the engine `faulty`: every survivor says
 so in time, with rank, host, cause and line, and nothing is left behind."""
 
 import os
