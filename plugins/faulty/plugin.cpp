@@ -13,12 +13,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <adjoin/kit/engine.hpp>
 #include <adjoin/kit/plugin.hpp>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "../comm/table.hpp"
 #include "orders.hpp"
 
 namespace adjoin::faulty {
@@ -153,7 +153,7 @@ class Comm {
   void* comm_ = nullptr;
 };
 
-const aj_comm table = comm::Table<Comm>::of({"faulty", 6});
+const aj_comm table = kit::comm::Table<Comm>::of({"faulty", 6});
 
 }  // namespace
 }  // namespace adjoin::faulty

@@ -9,17 +9,17 @@
 #include <gloo/gather.h>
 #include <gloo/scatter.h>
 
+#include <adjoin/kit/combine.hpp>
 #include <adjoin/kit/dtype.hpp>
 #include <cstring>
 
-#include "../comm/combine.hpp"
 #include "comm.hpp"
 
 namespace adjoin::gloo_engine {
 
-using comm::combine_of;
-using comm::scale;
 using kit::raise;
+using kit::comm::combine_of;
+using kit::comm::scale;
 
 namespace {
 

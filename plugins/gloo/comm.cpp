@@ -3,10 +3,10 @@
 
 #include <gloo/transport/tcp/device.h>
 
+#include <adjoin/kit/collective.hpp>
 #include <adjoin/kit/error.hpp>
 #include <map>
 
-#include "../comm/request.hpp"
 #include "store.hpp"
 
 namespace adjoin::gloo_engine {
@@ -147,12 +147,12 @@ bool Comm::Work::wait(int64_t timeout_ms) {
 
 void Comm::caps(aj_comm_caps& io) {
   io.flags = AJ_COMM_TAGGED | AJ_COMM_DETERMINISTIC;
-  comm::all_reductions(io);
+  kit::comm::all_reductions(io);
   io.engine = AJ_STR_LIT("gloo");
 }
 
 std::unique_ptr<Comm::Work> Comm::start(const aj_coll* c, uint32_t n) {
-  comm::refuse_wrong(c, n);
+  kit::comm::refuse_wrong(c, n);
   auto job = std::make_shared<Job>();
   job->collectives.assign(c, c + n);
   for (aj_coll& one : job->collectives)
@@ -169,7 +169,7 @@ std::unique_ptr<Comm::Work> Comm::start(const aj_coll* c, uint32_t n) {
     return !held || held->state != Job::running;
   });
   shared_->all.push_back(job);
-  if (n && comm::is_transfer(c[0])) {
+  if (n && kit::comm::is_transfer(c[0])) {
     std::thread(transfer, shared_, job).detach();
   } else {
     shared_->queue.push_back(job);

@@ -1,13 +1,13 @@
 // plugins/gloo/plugin.cpp: libaj_gloo.so: the service aj.comm/cpu.
+#include <adjoin/kit/engine.hpp>
 #include <adjoin/kit/plugin.hpp>
 
-#include "../comm/table.hpp"
 #include "comm.hpp"
 
 namespace adjoin::gloo_engine {
 namespace {
 
-const aj_comm table = comm::Table<Comm>::of({"gloo", 4});
+const aj_comm table = kit::comm::Table<Comm>::of({"gloo", 4});
 
 }  // namespace
 }  // namespace adjoin::gloo_engine

@@ -26,7 +26,7 @@ constexpr DLDataType kDtypes[] = {
     kit::dtype_of<double>,    kit::dtype_of<kit::Complex64>, kit::dtype_of<kit::Complex128>,
     kit::dtype_of<uint16_t>,  kit::dtype_of<uint32_t>,       kit::dtype_of<uint64_t>};
 constexpr size_t kCombines = std::size(kDtypes) * kOps;
-comm::Combine combines[kCombines];
+kit::comm::Combine combines[kCombines];
 
 template <size_t N>
 void combine(void* in, void* inout, int* n, MPI_Datatype*) {
@@ -45,7 +45,7 @@ MPI_Op op_of(DLDataType dtype, int32_t op) {
   while (!kit::same(kDtypes[d], dtype)) d++;
   const size_t at = d * kOps + size_t(op);
   if (!combines[at]) {
-    combines[at] = comm::combine_of(dtype, op);
+    combines[at] = kit::comm::combine_of(dtype, op);
     check(MPI_Op_create(kFunctions[at], 1, &made[at]), "MPI_Op_create");
   }
   return made[at];
@@ -71,7 +71,7 @@ void check(int code, const char* what) {
   raise(AJ_UNAVAILABLE, what, ": ", std::string_view(text, size_t(n)));
 }
 
-Call::Call(MPI_Comm comm, int rank, int size, const comm::Request& request)
+Call::Call(MPI_Comm comm, int rank, int size, const kit::comm::Request& request)
     : comm_(comm),
       rank_(rank),
       size_(size),
@@ -96,7 +96,7 @@ bool Call::advance() {
     if (!over) return false;
     switch (at_) {
       case At::begin:
-        if (comm::is_transfer(c_))
+        if (kit::comm::is_transfer(c_))
           begin_transfer();
         else
           begin_agreement();
@@ -140,7 +140,7 @@ const char* Call::scaled(size_t first, size_t count) {
   const char* from = request_.in() + first * item_;
   if (c_.op != AJ_RED_PREMUL) return from;
   held_.assign(from, from + count * item_);
-  comm::scale(c_.dtype, held_.data(), count, c_.scale);
+  kit::comm::scale(c_.dtype, held_.data(), count, c_.scale);
   return held_.data();
 }
 
@@ -243,10 +243,10 @@ void Call::begin_whole() {
 }
 
 void Call::end_reduction(size_t first, size_t count) {
-  if (!comm::reduces(c_) || c_.op != AJ_RED_AVG || !count) return;
+  if (!kit::comm::reduces(c_) || c_.op != AJ_RED_AVG || !count) return;
   if (c_.kind == AJ_COLL_REDUCE && rank_ != c_.peer) return;
   if (c_.kind == AJ_COLL_REDUCE_SCATTER) first = 0;
-  comm::scale(c_.dtype, request_.out() + first * item_, count, 1.0 / size_);
+  kit::comm::scale(c_.dtype, request_.out() + first * item_, count, 1.0 / size_);
 }
 
 }  // namespace adjoin::mpi

@@ -4,11 +4,10 @@
 
 #include <mpi.h>
 
+#include <adjoin/kit/collective.hpp>
 #include <deque>
 #include <memory>
 #include <vector>
-
-#include "../comm/request.hpp"
 
 namespace adjoin::mpi {
 
@@ -18,7 +17,7 @@ void check(int code, const char* what);
 // One collective or transfer on its way.
 class Call {
  public:
-  Call(MPI_Comm comm, int rank, int size, const comm::Request& request);
+  Call(MPI_Comm comm, int rank, int size, const kit::comm::Request& request);
   // Whether it is done; never waits. A collective that other processes do not agree on never is.
   bool advance();
 
@@ -34,7 +33,7 @@ class Call {
 
   MPI_Comm comm_;
   const int rank_, size_;
-  const comm::Request& request_;
+  const kit::comm::Request& request_;
   const aj_coll& c_;
   const size_t item_;
   At at_ = At::begin;

@@ -120,8 +120,8 @@ class Engine {
   }
   void take(State& s) {
     for (auto& job : s.incoming)
-      (comm::is_transfer(job->parts[0].get()) ? s.transfers.emplace_back(job)
-                                              : s.queue.emplace_back(job));
+      (kit::comm::is_transfer(job->parts[0].get()) ? s.transfers.emplace_back(job)
+                                                   : s.queue.emplace_back(job));
     s.incoming.clear();
   }
 
@@ -246,7 +246,7 @@ class Engine {
 
 void Comm::caps(aj_comm_caps& io) {
   io.flags = AJ_COMM_TAGGED;
-  comm::all_reductions(io);
+  kit::comm::all_reductions(io);
   io.engine = AJ_STR_LIT("mpi");
 }
 
@@ -268,7 +268,7 @@ bool Comm::ready() {
 }
 
 std::unique_ptr<Comm::Work> Comm::start(const aj_coll* c, uint32_t n) {
-  comm::refuse_wrong(c, n);
+  kit::comm::refuse_wrong(c, n);
   auto job = std::make_shared<Job>();
   for (uint32_t i = 0; i < n; i++) job->parts.emplace_back(c[i], state_->meeting.size);
   Engine& e = Engine::get();

@@ -15,7 +15,7 @@
 namespace adjoin::mpi {
 
 struct Job {
-  std::vector<comm::Request> parts;
+  std::vector<kit::comm::Request> parts;
   size_t part = 0;
   std::unique_ptr<Call> call;
   enum { running, done, failed } state = running;

@@ -1,14 +1,14 @@
 // plugins/mpi/plugin.cpp: libaj_mpi.so: the service aj.comm/cpu for processes that mpirun has
 // started.
+#include <adjoin/kit/engine.hpp>
 #include <adjoin/kit/plugin.hpp>
 
-#include "../comm/table.hpp"
 #include "comm.hpp"
 
 namespace adjoin::mpi {
 namespace {
 
-const aj_comm table = comm::Table<Comm>::of({"mpi", 3});
+const aj_comm table = kit::comm::Table<Comm>::of({"mpi", 3});
 
 }  // namespace
 }  // namespace adjoin::mpi

@@ -36,7 +36,7 @@ void State::start(const std::shared_ptr<Job>& job) {
     job->state = Job::done;
     return;
   }
-  const bool transfer = comm::is_transfer(job->parts[0].get());
+  const bool transfer = kit::comm::is_transfer(job->parts[0].get());
   if (transfer)
     transfers_.push_back(job);
   else
@@ -62,7 +62,7 @@ void State::advance() {
 
 bool State::advance(Job& job) {
   while (job.part < job.parts.size()) {
-    const comm::Request& r = job.parts[job.part];
+    const kit::comm::Request& r = job.parts[job.part];
     const int32_t kind = r.get().kind;
     const bool over = kind == AJ_COLL_SEND   ? send(job, r)
                       : kind == AJ_COLL_RECV ? receive(job, r)
@@ -77,7 +77,7 @@ bool State::advance(Job& job) {
   return true;
 }
 
-bool State::round(Job& job, const comm::Request& r) {
+bool State::round(Job& job, const kit::comm::Request& r) {
   if (!job.rounds) job.rounds = std::make_unique<Rounds>(r, rank_, size_);
   Progress& mine = region_.progress(rank_);
   while (!job.rounds->over()) {
@@ -108,7 +108,7 @@ bool State::round(Job& job, const comm::Request& r) {
   return true;
 }
 
-bool State::send(Job& job, const comm::Request& r) {
+bool State::send(Job& job, const kit::comm::Request& r) {
   if (job.mail < 0) {
     const auto found = std::find(std::begin(mail_taken_), std::end(mail_taken_), false);
     if (found == std::end(mail_taken_)) return false;
@@ -135,7 +135,7 @@ bool State::send(Job& job, const comm::Request& r) {
   return false;
 }
 
-bool State::receive(Job& job, const comm::Request& r) {
+bool State::receive(Job& job, const kit::comm::Request& r) {
   const int from = r.get().peer;
   for (uint32_t i = 0; i < kMails; i++) {
     Mail& mail = region_.mail(from, i);
@@ -237,7 +237,7 @@ void State::close() {
 
 void Comm::caps(aj_comm_caps& io) {
   io.flags = AJ_COMM_TAGGED | AJ_COMM_DETERMINISTIC | AJ_COMM_ONE_HOST;
-  comm::all_reductions(io);
+  kit::comm::all_reductions(io);
   io.engine = AJ_STR_LIT("shm");
 }
 
@@ -246,7 +246,7 @@ Comm::Comm(const aj_comm_config& c) : state_(std::make_shared<State>(c)), size_(
 }
 
 std::unique_ptr<Comm::Work> Comm::start(const aj_coll* c, uint32_t n) {
-  comm::refuse_wrong(c, n);
+  kit::comm::refuse_wrong(c, n);
   auto job = std::make_shared<Job>();
   for (uint32_t i = 0; i < n; i++) job->parts.emplace_back(c[i], size_);
   state_->start(job);

@@ -16,7 +16,7 @@
 namespace adjoin::shm {
 
 struct Job {
-  std::vector<comm::Request> parts;
+  std::vector<kit::comm::Request> parts;
   size_t part = 0;                 // the one that goes on
   std::unique_ptr<Rounds> rounds;  // of a collective
   bool given = false;              // in this round
@@ -40,9 +40,9 @@ class State {
  private:
   void advance();
   bool advance(Job& job);
-  bool round(Job& job, const comm::Request& r);
-  bool send(Job& job, const comm::Request& r);
-  bool receive(Job& job, const comm::Request& r);
+  bool round(Job& job, const kit::comm::Request& r);
+  bool send(Job& job, const kit::comm::Request& r);
+  bool receive(Job& job, const kit::comm::Request& r);
   bool look(const Job& job) const;
 
   std::mutex lock_;

@@ -1,13 +1,13 @@
 // plugins/shm/plugin.cpp: libaj_shm.so: the service aj.comm/cpu for the processes of one machine.
+#include <adjoin/kit/engine.hpp>
 #include <adjoin/kit/plugin.hpp>
 
-#include "../comm/table.hpp"
 #include "comm.hpp"
 
 namespace adjoin::shm {
 namespace {
 
-const aj_comm table = comm::Table<Comm>::of({"shm", 3});
+const aj_comm table = kit::comm::Table<Comm>::of({"shm", 3});
 
 }  // namespace
 }  // namespace adjoin::shm

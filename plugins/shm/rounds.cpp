@@ -20,7 +20,7 @@ void copy(char* to, const char* from, size_t bytes) {
 
 }  // namespace
 
-Rounds::Rounds(const comm::Request& request, int rank, int size)
+Rounds::Rounds(const kit::comm::Request& request, int rank, int size)
     : request_(request),
       c_(request.get()),
       rank_(rank),
@@ -75,7 +75,8 @@ Rounds::Span Rounds::part(Span whole, int rank) const {
 
 void Rounds::give_scaled(char* half, const char* from, size_t count) const {
   copy(half, from, count * item_);
-  if (comm::reduces(c_) && c_.op == AJ_RED_PREMUL) comm::scale(c_.dtype, half, count, c_.scale);
+  if (kit::comm::reduces(c_) && c_.op == AJ_RED_PREMUL)
+    kit::comm::scale(c_.dtype, half, count, c_.scale);
 }
 
 void Rounds::give(char* half) {
@@ -128,12 +129,12 @@ void Rounds::give_parts(char* half) {
 void Rounds::reduce_to(char* out, const std::vector<const char*>& halves, size_t offset,
                        size_t count) const {
   if (!count) return;
-  const comm::Combine combine = comm::combine_of(c_.dtype, c_.op);
+  const kit::comm::Combine combine = kit::comm::combine_of(c_.dtype, c_.op);
   const size_t at = offset * item_;
   if (size_ == 1) return copy(out, halves[0] + at, count * item_);
   combine(out, halves[0] + at, halves[1] + at, count);
   for (size_t r = 2; r < halves.size(); r++) combine(out, out, halves[r] + at, count);
-  if (c_.op == AJ_RED_AVG) comm::scale(c_.dtype, out, count, 1.0 / size_);
+  if (c_.op == AJ_RED_AVG) kit::comm::scale(c_.dtype, out, count, 1.0 / size_);
 }
 
 void Rounds::take(const std::vector<const char*>& halves) {

@@ -2,15 +2,14 @@
 // until all have, and reads of the others' halves what it needs.
 #pragma once
 
+#include <adjoin/kit/collective.hpp>
 #include <vector>
-
-#include "../comm/request.hpp"
 
 namespace adjoin::shm {
 
 class Rounds {
  public:
-  Rounds(const comm::Request& request, int rank, int size);
+  Rounds(const kit::comm::Request& request, int rank, int size);
   bool over() const { return round_ == rounds_; }
   void give(char* half);
   void take(const std::vector<const char*>& halves);
@@ -28,7 +27,7 @@ class Rounds {
                  size_t count) const;
   void give_scaled(char* half, const char* from, size_t count) const;
 
-  const comm::Request& request_;
+  const kit::comm::Request& request_;
   const aj_coll& c_;
   const int rank_, size_;
   const size_t item_, room_, room_of_part_;  // elements of a half, and of a process's part of it

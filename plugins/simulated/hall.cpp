@@ -44,7 +44,7 @@ std::shared_ptr<Hall> Hall::of(const std::string& name, int size) {
 
 std::shared_ptr<Meeting> Hall::come(int rank, const aj_coll& c) {
   static const Model model;
-  const bool transfer = comm::is_transfer(c);
+  const bool transfer = kit::comm::is_transfer(c);
   const Key key = {transfer, c.seq, c.fingerprint};
   std::lock_guard hold(lock_);
   auto& m = open_[key];
@@ -52,10 +52,10 @@ std::shared_ptr<Meeting> Hall::come(int rank, const aj_coll& c) {
     m = std::make_shared<Meeting>();
     m->who.resize(transfer ? 2 : size_t(size_));
   }
-  m->who[transfer ? m->come : size_t(rank)] = std::make_shared<comm::Request>(c, size_);
+  m->who[transfer ? m->come : size_t(rank)] = std::make_shared<kit::comm::Request>(c, size_);
   auto mine = m;
   if (++m->come < m->who.size()) return mine;
-  std::vector<comm::Request*> all;
+  std::vector<kit::comm::Request*> all;
   for (const auto& r : m->who) all.push_back(r.get());
   open_.erase(key);
   together(all);

@@ -1,6 +1,7 @@
 // plugins/simulated/hall.hpp: where the threads of one communicator meet.
 #pragma once
 
+#include <adjoin/kit/collective.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -9,15 +10,14 @@
 #include <string>
 #include <tuple>
 
-#include "../comm/request.hpp"
-
 namespace adjoin::simulated {
 
 using Clock = std::chrono::steady_clock;
 
 // Some who do the same thing together; whoever comes last does it for all.
 struct Meeting {
-  std::vector<std::shared_ptr<comm::Request>> who;  // by rank; of a transfer in the order of coming
+  std::vector<std::shared_ptr<kit::comm::Request>>
+      who;  // by rank; of a transfer in the order of coming
   size_t come = 0;
   bool done = false;
   Clock::time_point at;  // when the bytes have arrived, by the model

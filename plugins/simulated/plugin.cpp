@@ -1,9 +1,9 @@
 // plugins/simulated/plugin.cpp: libaj_simulated.so: processes as threads of one process, thousands
 // of them.
+#include <adjoin/kit/engine.hpp>
 #include <adjoin/kit/plugin.hpp>
 #include <thread>
 
-#include "../comm/table.hpp"
 #include "hall.hpp"
 
 namespace adjoin::simulated {
@@ -21,7 +21,7 @@ class Comm {
   static constexpr const char* kName = "simulated";
   static void caps(aj_comm_caps& io) {
     io.flags = AJ_COMM_TAGGED | AJ_COMM_DETERMINISTIC | AJ_COMM_ONE_HOST;
-    comm::all_reductions(io);
+    kit::comm::all_reductions(io);
     io.engine = AJ_STR_LIT("simulated");
   }
   explicit Comm(const aj_comm_config& c) : rank_(c.rank) {
@@ -58,7 +58,7 @@ class Comm {
 
   bool ready() const { return true; }
   std::unique_ptr<Work> start(const aj_coll* c, uint32_t n) {
-    comm::refuse_wrong(c, n);
+    kit::comm::refuse_wrong(c, n);
     std::vector<std::shared_ptr<Meeting>> meetings;
     {
       std::lock_guard hold(state_->hall->lock());
@@ -89,7 +89,7 @@ class Comm {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-const aj_comm table = comm::Table<Comm>::of({"simulated", 9});
+const aj_comm table = kit::comm::Table<Comm>::of({"simulated", 9});
 
 }  // namespace
 }  // namespace adjoin::simulated

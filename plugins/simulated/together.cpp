@@ -6,7 +6,7 @@
 namespace adjoin::simulated {
 namespace {
 
-using comm::Request;
+using kit::comm::Request;
 using All = std::vector<Request*>;
 
 void copy(void* to, const void* from, size_t bytes) {
@@ -18,14 +18,14 @@ std::vector<char> reduced(const All& all, size_t first, size_t count) {
   const aj_coll& c = all[0]->get();
   const size_t item = all[0]->item();
   std::vector<char> sum(count * item), next(count * item);
-  const comm::Combine combine = comm::combine_of(c.dtype, c.op);
+  const kit::comm::Combine combine = kit::comm::combine_of(c.dtype, c.op);
   for (size_t r = 0; r < all.size(); r++) {
     std::vector<char>& part = r ? next : sum;
     copy(part.data(), all[r]->in() + first * item, part.size());
-    if (c.op == AJ_RED_PREMUL) comm::scale(c.dtype, part.data(), count, all[r]->get().scale);
+    if (c.op == AJ_RED_PREMUL) kit::comm::scale(c.dtype, part.data(), count, all[r]->get().scale);
     if (r) combine(sum.data(), sum.data(), next.data(), count);
   }
-  if (c.op == AJ_RED_AVG) comm::scale(c.dtype, sum.data(), count, 1.0 / double(all.size()));
+  if (c.op == AJ_RED_AVG) kit::comm::scale(c.dtype, sum.data(), count, 1.0 / double(all.size()));
   return sum;
 }
 

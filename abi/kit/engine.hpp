@@ -1,8 +1,9 @@
-// plugins/comm/table.hpp: an engine's C table, of a class of communicators. That class has: kName,
+// abi/kit/engine.hpp: an engine's C table, of a class of communicators. That class has: kName,
 // caps(io), a constructor of a config, ready(), start(collectives, n), abort(why),
 // close(milliseconds), after which it is deleted; and a class Work with test() and
 // wait(milliseconds), which are false while it runs. Each of them raises what is wrong.
-#pragma once
+#ifndef ADJOIN_KIT_ENGINE_HPP
+#define ADJOIN_KIT_ENGINE_HPP
 
 #include <adjoin/abi/comm.h>
 
@@ -10,7 +11,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace adjoin::comm {
+namespace adjoin::kit::comm {
 
 template <class Comm>
 class Table {
@@ -66,4 +67,5 @@ class Table {
   }
 };
 
-}  // namespace adjoin::comm
+}  // namespace adjoin::kit::comm
+#endif

@@ -1,15 +1,20 @@
-// plugins/comm/combine.cpp: halves are added in float32 and rounded once; bool is logic; complex
-// numbers have no order.
-#include "combine.hpp"
+// abi/kit/combine.hpp: what a reduction of a collective does with elements. Halves are added in
+// float32 and rounded once; bool is logic; complex numbers have no order.
+#ifndef ADJOIN_KIT_COMBINE_HPP
+#define ADJOIN_KIT_COMBINE_HPP
+#include <adjoin/abi/comm.h>
 
 #include <adjoin/kit/dtype.hpp>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 
-namespace adjoin::comm {
+namespace adjoin::kit::comm {
 
-using namespace kit;
+// out[i] = a[i] op b[i]
+using Combine = void (*)(void* out, const void* a, const void* b, size_t n);
 
-namespace {
+namespace combining {
 
 template <class T>
 T add(T a, T b) {
@@ -73,15 +78,17 @@ T bit_xor(T a, T b) {
   return T(a ^ b);
 }
 
-constexpr const char* kOps[] = {"sum",  "avg", "product", "min",       "max",
-                                "band", "bor", "bxor",    "premul_sum"};
+inline constexpr const char* kOps[] = {"sum",  "avg", "product", "min",       "max",
+                                       "band", "bor", "bxor",    "premul_sum"};
 
 using bits_too = integral_bool;
 using ordered = Join<Join<reals, halves>, bool_only>;
 
-}  // namespace
+}  // namespace combining
 
-Combine combine_of(DLDataType dtype, int32_t op) {
+// Raises where the dtype has no such operation.
+inline Combine combine_of(DLDataType dtype, int32_t op) {
+  using namespace combining;
   switch (op) {
     case AJ_RED_SUM:
     case AJ_RED_AVG:
@@ -104,13 +111,16 @@ Combine combine_of(DLDataType dtype, int32_t op) {
   }
 }
 
-uint64_t combines(int32_t op) {
+// The dtypes that an operation has, as a mask of AJ_DT_.
+inline uint64_t combines(int32_t op) {
+  using namespace combining;
   if (op >= AJ_RED_BAND && op <= AJ_RED_BXOR) return bits_too::own_mask;
   if (op == AJ_RED_MIN || op == AJ_RED_MAX) return ordered::own_mask;
   return stored::own_mask;
 }
 
-void scale(DLDataType dtype, void* x, size_t n, double by) {
+// x[i] *= by; integers are divided and cut, as PyTorch does, by 1 / by.
+inline void scale(DLDataType dtype, void* x, size_t n, double by) {
   visit<stored>(dtype, [&]<class T>() {
     T* p = static_cast<T*>(x);
     for (size_t i = 0; i < n; i++) {
@@ -129,4 +139,5 @@ void scale(DLDataType dtype, void* x, size_t n, double by) {
   });
 }
 
-}  // namespace adjoin::comm
+}  // namespace adjoin::kit::comm
+#endif

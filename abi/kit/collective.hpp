@@ -1,14 +1,13 @@
-// plugins/comm/request.hpp: a collective that an engine keeps: the counts are its own.
-#pragma once
+// abi/kit/collective.hpp: a collective that an engine keeps: the counts are its own.
+#ifndef ADJOIN_KIT_COLLECTIVE_HPP
+#define ADJOIN_KIT_COLLECTIVE_HPP
 
 #include <adjoin/abi/comm.h>
 
-#include <adjoin/kit/dtype.hpp>
+#include <adjoin/kit/combine.hpp>
 #include <vector>
 
-#include "combine.hpp"
-
-namespace adjoin::comm {
+namespace adjoin::kit::comm {
 
 constexpr uint64_t kAllKinds = (uint64_t{1} << (AJ_COLL_ALL_TO_ALL_V + 1)) - 1;
 
@@ -48,4 +47,5 @@ class Request {
   std::vector<uint64_t> in_, out_;
 };
 
-}  // namespace adjoin::comm
+}  // namespace adjoin::kit::comm
+#endif
