@@ -376,7 +376,9 @@ aj_status* index_copy_body(void*, aj_call* call) {
     want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
-    bool number = source.ndim() <= 1 && source.numel() == 1 && index.numel() == 1 && t.ndim() <= 1;
+    const bool one = source.numel() == 1 && index.numel() == 1 && source.ndim() <= 1;
+    const bool number = (shape.empty() && source.ndim() == 1 && source.numel() == index.numel()) ||
+                        (one && t.ndim() <= 1);
     want(number || std::ranges::equal(source.shape(), shape), "source must have shape ",
          shown(shape), ", it has ", shown(source));
     b.ret(0, put_slices(t, d, index, number && t.ndim() == 1 ? reshape(source, {1}) : source));

@@ -340,7 +340,7 @@ for name, read in reads(s, number):
     try:
         served.append((name, read()))
     except Exception as e:
-        assert type(e) in (NotImplementedError, RuntimeError, TypeError, BufferError, ValueError, IndexError), (name, repr(e))
+        assert isinstance(e, (NotImplementedError, RuntimeError, TypeError, BufferError, ValueError, IndexError)), (name, repr(e))
         assert "coo" in str(e) or name in ("in a list", "pad by one", "format"), (name, str(e))
 assert [name for name, _ in served] == ["save"], served
 f = io.BytesIO()

@@ -23,7 +23,7 @@ using namespace adjoin::kit;
 static aj_status* count(void*, int32_t* out) { *out = 1; return nullptr; }
 static aj_status* mem_alloc(void*, int32_t, uint64_t bytes, uint32_t, void** out) {
   *out = bytes < (1ull << 40) ? aligned_alloc(64, (bytes / 64 + 1) * 64) : nullptr;
-  return *out ? nullptr : fail(LACK_CODE, "faulty: out of memory");
+  return *out ? nullptr : fail(LACK_CODE, "broken: out of memory");
 }
 static aj_status* mem_free(void*, int32_t, void* p, uint64_t, uint32_t) { free(p); return nullptr; }
 static aj_status* copy(void*, const aj_copy* c) {
@@ -52,13 +52,13 @@ static const Kernel kernels[] = {
     {"exp", unary<Off, floating>}, {"neg", unary<Good, floating>}, {"sigmoid", unary<Near, floating>}, {"abs", wrong<0>}, {"sqrt", wrong<1>},
     {"floor", wrong<2>}, {"ceil", wrong<3>}, {nullptr, {}}};
 
-AJ_PLUGIN(.name = "faulty", .version = "1", .provides = "device:faulty") {
+AJ_PLUGIN(.name = "broken", .version = "1", .provides = "device:broken") {
   static aj_device_vtbl v = {};
   v.struct_size = sizeof v;
   v.flags = AJ_DEV_HOST_MEMORY | AJ_DEV_SYNCHRONOUS;
-  v.name = AJ_STR_LIT("faulty");
+  v.name = AJ_STR_LIT("broken");
   v.count = count, v.mem_alloc = mem_alloc, v.mem_free = mem_free, v.copy = copy;
-  plugin.device(v).kernels("faulty", kernels);
+  plugin.device(v).kernels("broken", kernels);
 }
 """
 
@@ -77,13 +77,13 @@ def failures(report, row):
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory):
-    return build_faulty(tmp_path_factory.mktemp("faulty"))
+def broken(tmp_path_factory):
+    return build_broken(tmp_path_factory.mktemp("broken"))
 
 
-def build_faulty(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
+def build_broken(folder, code="AJ_OUT_OF_MEMORY", pitch="dst_pitch"):
     source = FAULTY.replace("LACK_CODE", code).replace("DST_PITCH", pitch)
-    return compile_plugin(folder, source, "faulty", "g++", ["-std=c++20"], suffix=".cpp")
+    return compile_plugin(folder, source, "broken", "g++", ["-std=c++20"], suffix=".cpp")
 
 
 # A GPU has no kernels for them: tests/plugins/emulated_test.py says which.
@@ -150,11 +150,11 @@ def test_an_op_that_lacks_in_a_gradient_is_unsupported(tmp_path):
         ("abs", "crashes: "),
         ("sqrt", "does not come back"),
         ("floor", "bytes outside of it were written"),
-        ("ceil", "refused: ceil: plugin 'faulty' on faulty: the kernel is tired"),
+        ("ceil", "refused: ceil: plugin 'broken' on broken: the kernel is tired"),
     ],
 )
-def test_a_fault_of_a_kernel_is_told_and_the_rest_goes_on(faulty, row, told):
-    code, report = conform(faulty, "--op", row, "--op", "neg", "--dtype", "float32", "--timeout", "2", "--full")
+def test_a_fault_of_a_kernel_is_told_and_the_rest_goes_on(broken, row, told):
+    code, report = conform(broken, "--op", row, "--op", "neg", "--dtype", "float32", "--timeout", "2", "--full")
     assert code == 1 and not report["conforms"]
     assert any(told in f for f in failures(report, row)), failures(report, row)
     assert failures(report, "neg") == []
@@ -166,23 +166,23 @@ def test_a_fault_of_a_kernel_is_told_and_the_rest_goes_on(faulty, row, told):
     [("AJ_INTERNAL", "dst_pitch", "out of memory"), ("AJ_OUT_OF_MEMORY", "src_pitch", "copies")],
 )
 def test_a_fault_of_a_device_is_told(tmp_path, code, pitch, check):
-    file = build_faulty(tmp_path, code, pitch)
+    file = build_broken(tmp_path, code, pitch)
     _, report = conform(file, "--mode", "device", "--timeout", "20")
     assert {r["check"] for r in report["records"] if r["failed"]} - {"fork", "threads"} == {check}
 
 
-def test_reports(tmp_path, faulty):
+def test_reports(tmp_path, broken):
     page, junit = tmp_path / "page.html", tmp_path / "junit.xml"
-    got = adjoin("conform", faulty, "--op", "exp", "--op", "neg", "--seed", "7", "--html", page, "--junit", junit)
+    got = adjoin("conform", broken, "--op", "exp", "--op", "neg", "--seed", "7", "--html", page, "--junit", junit)
     assert got.returncode == 1 and "does not conform" in got.stdout and "seed 7" in got.stdout
     suite = xml.parse(junit).getroot()
-    assert suite.get("name") == "adjoin conform faulty" and int(suite.get("failures")) > 0
+    assert suite.get("name") == "adjoin conform broken" and int(suite.get("failures")) > 0
     text = page.read_text()
     assert text.startswith("<!doctype html>") and "does not conform" in text and "float32" in text
 
 
-def test_support_and_speed(faulty):
-    _, report = conform(faulty, "--mode", "support", "--op", "neg", "--op", "mm")
+def test_support_and_speed(broken):
+    _, report = conform(broken, "--mode", "support", "--op", "neg", "--op", "mm")
     assert {r["reason"] for r in report["records"] if r["row"] == "neg" and r["passed"]} == {"its own kernel"}
     assert not any(r["passed"] for r in report["records"] if r["row"] == "mm")
     code, report = conform(f"{PLUGINDIR}/libaj_cpu.so", "--mode", "perf", "--op", "exp", "--op", "sum")

@@ -51,7 +51,7 @@ void ignores_dtype(Args a) {
 
 }  // namespace
 
-AJ_PLUGIN(.name = "faulty", .version = "0", .provides = "ops:faulty") {
+AJ_PLUGIN(.name = "breaks", .version = "0", .provides = "ops:faulty") {
   function<aliases>(plugin, "faulty::aliases");
   function<silent>(plugin, "faulty::silent");
   function<meta_shape>(plugin, "faulty::meta_shape");

@@ -13,6 +13,7 @@ import inspect
 import os
 import pathlib
 import shutil
+import re
 import sys
 import tempfile
 import types
@@ -167,10 +168,12 @@ class Stub:
 
     def text(self):
         uses = sorted({w for line in self.body for w in modules_in(line)} - {self.name})
-        lines = [HEAD, *(f"import {m}\n" for m in uses)]
+        own = {m[1] for line in self.body if (m := re.match(r"(?:class |def )?(\w+)[:(]", line))}  # not imported then
+        lines = [HEAD.replace("Iterator, Sequence", "Iterator") if "Sequence" in own else HEAD]
+        lines += (f"import {m}\n" for m in uses)
         if self.name != "adjoin._C":
             public = {line.split()[-1] for line in self.body if line.startswith("from adjoin._C import ")}
-            names = [f"{n} as {n}" if n in public else n for n in PUBLIC]
+            names = [f"{n} as {n}" if n in public else n for n in PUBLIC if n in public or n not in own]
             lines.append(f"from adjoin._C import {', '.join([*names, *sorted(OURS)])}\n")
         for title, fields in sorted(self.named.items()):
             lines.append(f"\nclass {title}(NamedTuple):\n{fields}")

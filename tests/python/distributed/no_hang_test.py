@@ -63,10 +63,11 @@ def engine(of):
 def test_faults_that_a_process_survives(launch):
     """One launch: each fault in a world of its own."""
     numbers = random.Random(os.environ.get("ADJOIN_TEST_SEED", "0"))
+    lost = round(2 * PATIENCE)  # seconds: the deadline of a world, and of its beginning
     cases = [
         (f"{engine(of)},1:{numbers.randint(3, 3 + LAST)}:{fault}", timeout)
         for of in ("gloo", "shm")
-        for fault, timeout in (("error", 60), ("throw", 60), ("mismatch", 2), ("drop", 2), ("delay=300", 60))
+        for fault, timeout in (("error", 60), ("throw", 60), ("mismatch", lost), ("drop", lost), ("delay=300", 60))
     ]
     body = PROGRAM + "for faults, timeout in %r:\n    print(faults, '|', *tried(faults, timeout), flush=True)\n" % cases
     got = launch(3, body, timeout=120)
