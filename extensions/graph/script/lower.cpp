@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "../text/literal.hpp"
 #include "../value.hpp"
-#include "literal.hpp"
 
 namespace adjoin::graph::script {
 namespace {

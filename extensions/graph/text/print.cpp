@@ -3,9 +3,9 @@
 
 #include "../script/door.hpp"
 #include "../value.hpp"
+#include "literal.hpp"
 
 namespace adjoin::graph {
-namespace {
 
 std::string quoted(std::string_view s) {
   std::string out = "\"";
@@ -22,6 +22,8 @@ std::string quoted(std::string_view s) {
   }
   return out + '"';
 }
+
+namespace {
 
 // The shortest text that is the number again, told from whole numbers by a point or an exponent.
 std::string real(double x) {

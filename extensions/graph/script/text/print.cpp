@@ -1,26 +1,10 @@
 // extensions/graph/script/text/print.cpp: a scripted program as text, which parse.cpp reads back.
 #include <cmath>
 
+#include "../../text/literal.hpp"
 #include "../code.hpp"
-#include "../literal.hpp"
 
 namespace adjoin::graph::script {
-
-std::string quoted(std::string_view s) {
-  std::string out = "\"";
-  constexpr char digits[] = "0123456789abcdef";
-  for (char c : s) {
-    if (c == '"' || c == '\\')
-      (out += '\\') += c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (uint8_t(c) < 32 || c == 127)
-      ((out += "\\x") += digits[uint8_t(c) >> 4]) += digits[c & 15];
-    else
-      out += c;
-  }
-  return out + '"';
-}
 
 namespace {
 
