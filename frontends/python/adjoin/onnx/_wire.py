@@ -3,6 +3,8 @@
 import struct
 from array import array
 
+from .._protobuf import varint
+
 DEEPEST = 100  # messages in messages
 _FIXED = {"float": ("<f", 5, 4), "double": ("<d", 1, 8)}
 _PACKED = {"float": "f", "double": "d"}
@@ -153,16 +155,6 @@ def _packed_reals(into, data, at, stop):
     into.frombytes(data[at:stop])
 
 
-def _number(n):
-    n &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
 def write(message):
     """(the parts of its bytes, their length): large parts are not copied."""
     parts, total = [], 0
@@ -187,14 +179,14 @@ def _items(of, many, value):
 
 def _field(number, of, value):
     if isinstance(value, list):  # packed
-        raw = b"".join(map(_number, value)) if of == "int" else struct.pack(f"<{len(value)}{_PACKED[of]}", *value)
+        raw = b"".join(map(varint, value)) if of == "int" else struct.pack(f"<{len(value)}{_PACKED[of]}", *value)
         return _lengthy(number, [raw], len(raw))
     if of == "int":
-        raw = _number(number << 3) + _number(int(value))
+        raw = varint(number << 3) + varint(int(value))
         return [raw], len(raw)
     if of in _FIXED:
         form, wire, size = _FIXED[of]
-        tag = _number(number << 3 | wire)
+        tag = varint(number << 3 | wire)
         return [tag + struct.pack(form, value)], len(tag) + size
     if isinstance(of, Kind):
         return _lengthy(number, *write(value))
@@ -203,5 +195,5 @@ def _field(number, of, value):
 
 
 def _lengthy(number, parts, length):
-    head = _number(number << 3 | 2) + _number(length)
+    head = varint(number << 3 | 2) + varint(length)
     return [head, *parts], len(head) + length

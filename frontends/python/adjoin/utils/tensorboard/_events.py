@@ -3,6 +3,8 @@ are protocol buffers (event.proto, summary.proto and tensor.proto of TensorFlow)
 
 import struct
 
+from ..._protobuf import varint
+
 
 def _table():
     table = []
@@ -36,35 +38,25 @@ def record(data):
     return length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
 
 
-def _varint(number):
-    number &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def integer(field, number):
     """A field with an integer, an enumeration or a bool."""
-    return _varint(field << 3) + _varint(int(number))
+    return varint(field << 3) + varint(int(number))
 
 
 def double(field, number):
     """A field with a float of 64 bits."""
-    return _varint(field << 3 | 1) + struct.pack("<d", number)
+    return varint(field << 3 | 1) + struct.pack("<d", number)
 
 
 def single(field, number):
     """A field with a float of 32 bits."""
-    return _varint(field << 3 | 5) + struct.pack("<f", number)
+    return varint(field << 3 | 5) + struct.pack("<f", number)
 
 
 def block(field, data):
     """A field with bytes, a text or a message."""
     data = data.encode() if isinstance(data, str) else data
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
+    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def doubles(field, numbers):
