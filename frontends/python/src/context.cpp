@@ -28,7 +28,7 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
 }
 // Until jvp has run, which forgets them: they may be results, which hold this.
 PyObject* save_for_forward(PyObject* self, PyObject* tensors) {
-  const bool some = forward_is_open() && PyTuple_GET_SIZE(tensors);
+  const bool some = level_is_open() && PyTuple_GET_SIZE(tensors);
   reinterpret_cast<ContextObject*>(self)->state->for_forward = some ? Ref::borrow(tensors) : Ref();
   Py_RETURN_NONE;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "extension.hpp"
 #include "line.hpp"
 #include "table.hpp"
 #include "tensor.hpp"
@@ -12,16 +13,8 @@
 namespace adjoin::py {
 namespace {
 
-// Asked for at the first use: the question loads libaj_distributed.so.
 const aj_distributed* table() {
-  static const aj_distributed* found;
-  if (!found) found = static_cast<const aj_distributed*>(aj_get_interface("x.distributed", 1));
-  if (!found)
-    PyErr_SetString(
-        PyExc_RuntimeError,
-        "distributed: libaj_distributed.so is not found; it stands beside the plugins of "
-        "libadjoin (adjoin plugins list tells what was found)");
-  return found;
+  return extension<aj_distributed>("x.distributed", "distributed", "libaj_distributed.so");
 }
 
 constexpr const char* kServer = "adjoin.server";

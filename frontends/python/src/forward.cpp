@@ -4,23 +4,15 @@
 #include <adjoin/abi/wrap.h>
 
 #include "errors.hpp"
+#include "extension.hpp"
 #include "function.hpp"
 #include "tensor.hpp"
 
 namespace adjoin::py {
 namespace {
 
-const aj_transforms* found;
-
-// Asked for at the first level: the question loads libaj_transform.so.
 const aj_transforms* table() {
-  if (!found) found = static_cast<const aj_transforms*>(aj_get_interface("x.transform", 1));
-  if (!found)
-    PyErr_SetString(
-        PyExc_NotImplementedError,
-        "forward mode: libaj_transform.so is not found; it stands beside the plugins of "
-        "libadjoin (adjoin plugins tells what was found)");
-  return found;
+  return extension<aj_transforms>("x.transform", "forward mode", "libaj_transform.so");
 }
 
 // transform_dual(primal, tangent or None, level)
@@ -64,7 +56,7 @@ PyObject* transform_level(PyObject*, PyObject* t) {
 PyObject* transform_kind(PyObject*, PyObject* level) {
   const long l = PyLong_AsLong(level);
   if (PyErr_Occurred()) return nullptr;
-  return PyLong_FromLong(found ? found->kind(int32_t(l)) : -1);
+  return PyLong_FromLong(in_use<aj_transforms> ? in_use<aj_transforms>->kind(int32_t(l)) : -1);
 }
 
 PyObject* transform_below(PyObject*, PyObject* level) {
@@ -88,8 +80,6 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
-
-bool forward_is_open() { return (found && found->innermost()) || batch_is_open(); }
 
 int init_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

@@ -208,7 +208,7 @@ PyObject* apply(PyObject*, PyObject* const* args, Py_ssize_t n) {
     PyErr_SetString(PyExc_TypeError, "apply: wanted a subclass of Function");
     return nullptr;
   }
-  if (forward_is_open() && any_wrapped(args + 1, n - 1)) {
+  if (level_is_open() && any_wrapped(args + 1, n - 1)) {
     PyObject* lowered = helper("adjoin.autograd._lowered", "apply");
     return lowered ? PyObject_Vectorcall(lowered, args, size_t(n), nullptr) : nullptr;
   }

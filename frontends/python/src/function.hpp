@@ -37,8 +37,7 @@ struct FunctionState {
   const aj_grad_call* running = nullptr;  // while backward runs
 };
 
-bool batch_is_open();    // transform.cpp: the same, where vmap has loaded it
-bool forward_is_open();  // forward.cpp: does this thread have a level of a transform open?
+bool level_is_open();  // transform.cpp: does this thread have a level of a transform open?
 
 aj_status* run_python_backward(void* self, aj_grad_call* g);
 void drop_context(void* payload);

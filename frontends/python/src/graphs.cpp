@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dtype.hpp"
+#include "extension.hpp"
 #include "methods.hpp"
 #include "tensor.hpp"
 
@@ -15,15 +16,8 @@ namespace {
 
 constexpr const char* kCapsule = "adjoin.program";
 
-// Asked for at the first program: the question loads libaj_graph.so.
 const aj_programs* table() {
-  static const aj_programs* found;
-  if (!found) found = static_cast<const aj_programs*>(aj_get_interface("x.program", 1));
-  if (!found)
-    PyErr_SetString(PyExc_NotImplementedError,
-                    "jit: libaj_graph.so is not found; it stands beside the plugins of libadjoin "
-                    "(adjoin plugins tells what was found)");
-  return found;
+  return extension<aj_programs>("x.program", "jit", "libaj_graph.so");
 }
 
 PyObject* capsule(aj_object* steal) {

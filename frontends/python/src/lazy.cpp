@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "extension.hpp"
 #include "line.hpp"
 #include "methods.hpp"
 #include "tensor.hpp"
@@ -12,15 +13,8 @@ namespace {
 
 constexpr const char* kCapsule = "adjoin.lazy";
 
-// Asked for at the first scope: the question loads libaj_graph.so.
 const aj_lazy* table() {
-  static const aj_lazy* found;
-  if (!found) found = static_cast<const aj_lazy*>(aj_get_interface("x.lazy", 1));
-  if (!found)
-    PyErr_SetString(PyExc_NotImplementedError,
-                    "lazy: libaj_graph.so is not found; it stands beside the plugins of libadjoin "
-                    "(adjoin plugins tells what was found)");
-  return found;
+  return extension<aj_lazy>("x.lazy", "lazy", "libaj_graph.so");
 }
 
 aj_object* memory_of(PyObject* o) {

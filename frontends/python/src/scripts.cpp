@@ -6,6 +6,7 @@
 
 #include "device.hpp"
 #include "dtype.hpp"
+#include "extension.hpp"
 #include "graphs.hpp"
 #include "methods.hpp"
 #include "op.hpp"
@@ -16,13 +17,7 @@ namespace adjoin::py {
 namespace {
 
 const aj_scripts* table() {
-  static const aj_scripts* found;
-  if (!found) found = static_cast<const aj_scripts*>(aj_get_interface("x.script", 1));
-  if (!found)
-    PyErr_SetString(PyExc_NotImplementedError,
-                    "jit: libaj_graph.so is not found; it stands beside the plugins of libadjoin "
-                    "(adjoin plugins tells what was found)");
-  return found;
+  return extension<aj_scripts>("x.script", "jit", "libaj_graph.so");
 }
 
 aj_object* program_of(PyObject* o) {

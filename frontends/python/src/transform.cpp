@@ -2,22 +2,15 @@
 #include <adjoin/abi/transform.h>
 
 #include "errors.hpp"
+#include "extension.hpp"
 #include "function.hpp"
 #include "tensor.hpp"
 
 namespace adjoin::py {
 namespace {
 
-// Asked for at the first transform: the question loads libaj_transform.so.
-const aj_transforms* found;
 const aj_transforms* table() {
-  if (!found) found = static_cast<const aj_transforms*>(aj_get_interface("x.transform", 1));
-  if (!found)
-    PyErr_SetString(
-        PyExc_NotImplementedError,
-        "vmap: libaj_transform.so is not found; it stands beside the plugins of libadjoin "
-        "(adjoin plugins tells what was found)");
-  return found;
+  return extension<aj_transforms>("x.transform", "vmap", "libaj_transform.so");
 }
 
 // A tensor, and the int behind it.
@@ -70,7 +63,7 @@ PyObject* transform_unbatched(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* transform_batched_at(PyObject*, PyObject* const* args, Py_ssize_t n) {
   aj_tensor *t, *shared = nullptr;
   int32_t given[1];
-  if (n == 2 && !found) return Py_NewRef(args[0]);
+  if (n == 2 && !in_use<aj_transforms>) return Py_NewRef(args[0]);
   if (!take(args, n, 2, &t, given) || failed(table()->shared(t, given[0], &shared))) return nullptr;
   core->release(shared);
   return PyBool_FromLong(!shared);
@@ -80,7 +73,7 @@ PyObject* transform_batched_at(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* transform_shared(PyObject*, PyObject* const* args, Py_ssize_t n) {
   aj_tensor *t, *shared = nullptr;
   int32_t given[1];
-  if (n == 2 && !found) return Py_NewRef(args[0]);
+  if (n == 2 && !in_use<aj_transforms>) return Py_NewRef(args[0]);
   if (!take(args, n, 2, &t, given) || failed(table()->shared(t, given[0], &shared))) return nullptr;
   return wrap_or_none(shared);
 }
@@ -110,7 +103,7 @@ PyObject* transform_random_stride(PyObject*, PyObject* args) {
 PyObject* transform_lift(PyObject*, PyObject* const* args, Py_ssize_t n) {
   aj_tensor *t, *made;
   int32_t given[1];
-  if (n == 2 && !found) return Py_NewRef(args[0]);
+  if (n == 2 && !in_use<aj_transforms>) return Py_NewRef(args[0]);
   if (!take(args, n, 2, &t, given) || failed(table()->lift(t, given[0], &made))) return nullptr;
   return wrap(made);
 }
@@ -154,7 +147,7 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool batch_is_open() { return found && found->innermost(); }
+bool level_is_open() { return in_use<aj_transforms> && in_use<aj_transforms>->innermost(); }
 
 int init_transform(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 
