@@ -4,6 +4,7 @@ import cases  # noqa: F401
 import functions  # noqa: F401
 import kernels  # noqa: F401
 import layers  # noqa: F401
+import linalg  # noqa: F401
 import loading  # noqa: F401
 import sparse  # noqa: F401
 import training  # noqa: F401

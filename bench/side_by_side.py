@@ -20,7 +20,7 @@ from table import NOT_JUDGED, SINGLY, WANTED, group_of
 
 HERE = Path(__file__).resolve().parent
 SLOWER, SLOWER_MEAN = 1.1, 1.03  # what a later build's case and a suite's mean may take of an earlier one's time
-SUITES = "ops,view,create,ew,gemm,conv,rnn,attn,optim,train,data,fft,func,sparse"
+SUITES = "ops,view,create,ew,gemm,conv,rnn,attn,optim,train,data,fft,func,sparse,linalg"
 
 
 class Worker:

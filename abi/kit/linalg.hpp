@@ -151,9 +151,58 @@ inline aj_linalg_problem problem_of(const Args& args, int32_t routine, int64_t b
 
 inline uint32_t when(bool on, uint32_t flag) { return on ? flag : 0; }
 
+// What a factorisation that failed is told by: the first of the stack whose info is not 0.
+struct Complaints {
+  // "(batch element 3): "; of a single matrix nothing.
+  static std::string element(const TensorView& t, int64_t i) {
+    return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
+  }
+  template <class... Part>
+  [[noreturn, gnu::cold, gnu::noinline]] static void linalg_error(const Part&... part) {
+    raise_as("LinAlgError", AJ_INVALID_ARGUMENT, part...);
+  }
+  template <class F>
+  static void first_of(const TensorView& t, const int32_t* info, int64_t batch, F complain) {
+    for (int64_t i = 0; i < batch; ++i)
+      if (info[i]) complain(element(t, i), info[i]);
+  }
+  static void not_definite(const TensorView& t, const int32_t* info, int64_t batch) {
+    first_of(t, info, batch, [](const std::string& where, int32_t at) {
+      linalg_error(where, "the matrix is not positive-definite: its leading minor of order ", at,
+                   " is not; a shift of the diagonal makes it so");
+    });
+  }
+  static void zero_pivot(const TensorView& t, const int32_t* info, int64_t batch) {
+    first_of(t, info, batch, [](const std::string& where, int32_t at) {
+      raise(AJ_INVALID_ARGUMENT, where, "element ", at, " of U's diagonal is zero, and lu_solve ",
+            "would divide by it; lu and lu_factor_ex give the factors");
+    });
+  }
+  static void no_solution(const TensorView& t, const int32_t* info, int64_t batch) {
+    first_of(t, info, batch, [](const std::string& where, int32_t at) {
+      linalg_error(where, "the matrix is singular: element ", at,
+                   " of U's diagonal is zero, so there is no one solution; lstsq finds one");
+    });
+  }
+  static void no_inverse(const TensorView& t, const int32_t* info, int64_t batch) {
+    first_of(t, info, batch, [](const std::string& where, int32_t at) {
+      linalg_error(where, "the matrix is singular: element ", at,
+                   " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
+    });
+  }
+  static void no_singular_values(const TensorView& t, int64_t i) {
+    linalg_error(element(t, i), "the matrix holds NaN or infinity, which have no singular values");
+  }
+  static void not_converged(const TensorView& t, const int32_t* info, int64_t batch) {
+    first_of(t, info, batch, [](const std::string& where, int32_t code) {
+      linalg_error(where, "the algorithm did not converge: code ", code, "; float64 may help");
+    });
+  }
+};
+
 // Kernels of ops; Solver::run serves a problem.
 template <class Solver>
-struct Factorings {
+struct Factorings : private Complaints {
   static void cholesky(Args args) {
     each(args, [&]<class T>() {
       Stack<T> l(args.result(0));
@@ -171,10 +220,7 @@ struct Factorings {
         }
       void_where_failed(l, info);
       l.commit(), info.commit();
-      check(args.flag(2), args, info, l.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is not positive-definite: its leading minor of order ", at,
-                     " is not; a shift of the diagonal makes it so");
-      });
+      if (args.flag(2)) not_definite(args.tensor(0), info.data(), l.batch);
     });
   }
 
@@ -188,10 +234,7 @@ struct Factorings {
       a.read(args.tensor(0));
       factor_lu(args, a, pivots.data(), info.data());
       a.commit(), pivots.commit(), info.commit();
-      check(args.flag(2), args, info, a.batch, [](const std::string& where, int32_t at) {
-        raise(AJ_INVALID_ARGUMENT, where, "element ", at, " of U's diagonal is zero, and lu_solve ",
-              "would divide by it; lu and lu_factor_ex give the factors");
-      });
+      if (args.flag(2)) zero_pivot(args.tensor(0), info.data(), a.batch);
     });
   }
 
@@ -232,10 +275,7 @@ struct Factorings {
       Dense<int32_t> info(args.result(1));
       x.read(args.tensor(1));
       solve_into(args, x, info);
-      check(args.flag(2), args, info, x.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is singular: element ", at,
-                     " of U's diagonal is zero, so there is no one solution; lstsq finds one");
-      });
+      if (args.flag(2)) no_solution(args.tensor(0), info.data(), x.batch);
     });
   }
   static void inverse(Args args) {
@@ -247,10 +287,7 @@ struct Factorings {
         for (int64_t j = 0; j < x.rows; ++j) x.at(i)(j, j) = T(1);
       }
       solve_into(args, x, info);
-      check(args.flag(1), args, info, x.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is singular: element ", at,
-                     " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
-      });
+      if (args.flag(1)) no_inverse(args.tensor(0), info.data(), x.batch);
     });
   }
 
@@ -337,7 +374,7 @@ struct Factorings {
       Solver::run(p);
       values.commit();
       if (vectors) a.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      not_converged(args.tensor(0), info.get(), a.batch);
     });
   }
   static void svd(Args args) {
@@ -349,9 +386,7 @@ struct Factorings {
       auto p = problem_of(args, AJ_LINALG_GESDD, a.batch, a.rows, a.columns);
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
       for (int64_t i = 0; i < a.batch; ++i)
-        if (!factor::all_finite(a.at(i)))
-          linalg_error(element(args.tensor(0), i),
-                       "the matrix holds NaN or infinity, which have no singular values");
+        if (!factor::all_finite(a.at(i))) no_singular_values(args.tensor(0), i);
       p.a = a.matrix(), p.info = info.get();
       p.b = {values.data(), 0, std::max<int64_t>(1, k), k};
       if (!vectors) {
@@ -372,7 +407,7 @@ struct Factorings {
         u.commit(), vh.commit();
       }
       values.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      not_converged(args.tensor(0), info.get(), a.batch);
     });
   }
   static void eig(Args args) {
@@ -399,7 +434,7 @@ struct Factorings {
         Solver::run(p);
       }
       values.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      not_converged(args.tensor(0), info.get(), a.batch);
     });
   }
 
@@ -409,25 +444,6 @@ struct Factorings {
     visit<floating_complex>(args.tensor(0).dtype(), f);
   }
 
-  // "(batch element 3): "; of a single matrix nothing.
-  static std::string element(const TensorView& t, int64_t i) {
-    return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
-  }
-  template <class... Part>
-  [[noreturn, gnu::cold, gnu::noinline]] static void linalg_error(const Part&... part) {
-    raise_as("LinAlgError", AJ_INVALID_ARGUMENT, part...);
-  }
-  template <class F>
-  static void check(bool asked, const Args& args, Dense<int32_t>& info, int64_t batch, F complain) {
-    for (int64_t i = 0; asked && i < batch; ++i)
-      if (info[i]) complain(element(args.tensor(0), i), info[i]);
-  }
-  static void did_converge(const int32_t* info, const TensorView& t, int64_t batch) {
-    for (int64_t i = 0; i < batch; ++i)
-      if (info[i])
-        linalg_error(element(t, i), "the algorithm did not converge: code ", info[i],
-                     "; float64 may help");
-  }
   // What a failed factorisation leaves is nobody's to use.
   template <class T>
   static void void_where_failed(Stack<T>& s, Dense<int32_t>& info) {

@@ -1,11 +1,13 @@
-// plugins/ops_linalg/cpu/kernels.cpp: the processor's kernels of linear algebra: each problem goes
-// to the offer that thinks most of it, cut over the pool; our own offer is plain loops.
+// plugins/ops_linalg/cpu/kernels.cpp: the processor's kernels of linear algebra: stacks of small
+// matrices go to vectors of them, each other problem to the offer that thinks most of it, cut over
+// the pool; our own offer is plain loops.
 #include <adjoin/kit/indefinite.hpp>
 #include <adjoin/kit/parallel.hpp>
 #include <atomic>
 #include <vector>
 
 #include "offers.hpp"
+#include "small.hpp"
 
 namespace adjoin::cpu {
 namespace {
@@ -88,6 +90,12 @@ struct Served {
 
 using On = Factorings<Served>;
 
+// As lanes of vectors, unless the program chose who serves.
+template <bool (*lanes)(Args), void (*others)(Args)>
+void either(Args args) {
+  if (Offers::now().chosen || !lanes(args)) others(args);
+}
+
 }  // namespace
 
 const aj_linalg own_linalg = {.struct_size = sizeof(aj_linalg),
@@ -100,20 +108,20 @@ const aj_linalg own_linalg = {.struct_size = sizeof(aj_linalg),
 
 AJ_KERNELS(factoring_kernels) = {
     {"_::eig_stack", custom<On::eig, floating_complex>},
-    {"_::eigh_stack", custom<On::eigh, floating_complex>},
+    {"_::eigh_stack", custom<either<Small::eigh, On::eigh>, floating_complex>},
     {"_::ldl_solve_stack", custom<Indefinite::solve, floating_complex>},
     {"_::pivot_order", custom<On::pivot_order>},
-    {"_::solve_stack", custom<On::solve, floating_complex>},
+    {"_::solve_stack", custom<either<Small::solve, On::solve>, floating_complex>},
     {"_::solve_triangular_stack", custom<On::solve_triangular, floating_complex>},
-    {"_::svd_stack", custom<On::svd, floating_complex>},
+    {"_::svd_stack", custom<either<Small::svd, On::svd>, floating_complex>},
     {"geqrf", custom<On::geqrf, floating_complex>},
-    {"linalg::cholesky_ex", custom<On::cholesky, floating_complex>},
-    {"linalg::det", custom<On::det, floating_complex>},
+    {"linalg::cholesky_ex", custom<either<Small::cholesky, On::cholesky>, floating_complex>},
+    {"linalg::det", custom<either<Small::det, On::det>, floating_complex>},
     {"linalg::householder_product", custom<On::householder_product, floating_complex>},
-    {"linalg::inv_ex", custom<On::inverse, floating_complex>},
+    {"linalg::inv_ex", custom<either<Small::inverse, On::inverse>, floating_complex>},
     {"linalg::ldl_factor_ex", custom<Indefinite::factorize, floating_complex>},
-    {"linalg::lu_factor_ex", custom<On::lu, floating_complex>},
-    {"linalg::qr", custom<On::qr, floating_complex>},
+    {"linalg::lu_factor_ex", custom<either<Small::lu, On::lu>, floating_complex>},
+    {"linalg::qr", custom<either<Small::qr, On::qr>, floating_complex>},
     {"linalg::slogdet", custom<On::slogdet, floating_complex>},
     {nullptr, {}},
 };
