@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "dispatch.hpp"
 #include "line.hpp"
 #include "methods.hpp"
@@ -67,8 +69,20 @@ void collect() {
   PyGC_Collect();
 }
 
+// Long work that keeps the lock (a scripted loop, a backward pass of small ops) lets other threads
+// go on as often as the interpreter would, every 5 ms.
+void give_way() {
+  using Clock = std::chrono::steady_clock;
+  static thread_local Clock::time_point last;
+  const Clock::time_point now = Clock::now();
+  if (now - last < std::chrono::milliseconds(5) || !PyGILState_Check()) return;
+  PyEval_RestoreThread(PyEval_SaveThread());
+  last = Clock::now();
+}
+
 int32_t interrupted() {
   if (!is_python_thread()) return 0;
+  give_way();
   Gil gil;
   if (PyErr_CheckSignals() == 0) return 0;
   keep_interrupt();

@@ -1,5 +1,8 @@
 """tests/python/graph/script_mixed_test.py: traces keep the decisions of the scripted code that they call; scripted code calls what was traced."""
 
+import threading
+import time
+
 import adjoin
 from adjoin import jit, nn
 from script_test import told
@@ -78,3 +81,32 @@ def test_scripted_code_calls_what_was_traced(tmp_path):
         x = adjoin.randn(3)
         for model in (scripted, jit.load(tmp_path / "outer.aj")):
             assert same(model(x, n), net(x, n))
+
+
+def counts(n: int):
+    total = 0
+    for k in range(n):
+        total += k
+    return total
+
+
+def test_other_threads_go_on_beside_a_scripted_loop():
+    looped, seen, done = jit.script(counts), [], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            seen.append(1)
+            time.sleep(0.001)
+
+    beside = threading.Thread(target=watch)
+    beside.start()
+    try:
+        while not seen:
+            time.sleep(0.001)
+        before = len(seen)
+        assert looped(2_000_000) == 1999999000000
+        # Without a turn for others there is one at the most: the one that waits when the call ends.
+        assert len(seen) - before > 3
+    finally:
+        done.set()
+        beside.join()
