@@ -37,6 +37,7 @@ const SharedLibrary& blas_file();
 // Raises what the library says.
 inline void must(const BlasLt& lt, cublasStatus_t status, const char* doing) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
+  raise_if_lost(doing);
   int32_t code = status == CUBLAS_STATUS_ALLOC_FAILED    ? AJ_OUT_OF_MEMORY
                  : status == CUBLAS_STATUS_NOT_SUPPORTED ? AJ_UNIMPLEMENTED
                                                          : AJ_INTERNAL;

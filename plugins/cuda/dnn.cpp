@@ -43,6 +43,7 @@ const SharedLibrary& dnn_file() { return opened().file; }
 
 void must(cudnnStatus_t status, const char* doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
+  raise_if_lost(doing);
   int32_t code = status == CUDNN_STATUS_NOT_SUPPORTED ? AJ_UNIMPLEMENTED : AJ_INTERNAL;
   kit::raise(code, "cuda: cuDNN: ", doing, ": ", dnn().GetErrorString(status), " (", int(status),
              "), found as ", dnn_file().where());

@@ -65,6 +65,7 @@ int type_of(DLDataType d) {
 
 void must(int status, const char* doing) {
   if (status == 0) return;
+  raise_if_lost(doing);
   kit::raise(AJ_INTERNAL, "hip: rocBLAS: ", doing, ": ", blas().status_to_string(status), " (",
              status, "), found as ", blas().file.where());
 }

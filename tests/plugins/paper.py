@@ -45,10 +45,17 @@ def compile_card(folder):
 def surroundings(name, card, orders="", **extra):
     runtime = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}
     if name == "cuda":
-        libraries = ("ADJOIN_CUDA_DRIVER", "ADJOIN_CUBLASLT", "ADJOIN_CUDNN", "ADJOIN_NVML", "ADJOIN_NVTX")
+        libraries = (
+            "ADJOIN_CUDA_DRIVER",
+            "ADJOIN_CUBLASLT",
+            "ADJOIN_CUDNN",
+            "ADJOIN_NVML",
+            "ADJOIN_NVTX",
+            "ADJOIN_CUPTI",
+        )
         runtime |= dict.fromkeys(libraries, card)
     else:
-        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card}
+        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card, "ADJOIN_ROCTRACER": card}
     return {**runtime, **extra}
 
 

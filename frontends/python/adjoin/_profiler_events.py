@@ -9,7 +9,8 @@ from operator import itemgetter
 
 CALL, MEMORY, LABEL = 1, 4, 8  # AJ_EVENT_... of <adjoin/abi/profile.h>
 MEMORIES = ("cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage")
-SUMS = ("cpu_time_total", "self_cpu_time_total", *MEMORIES)
+TIMES = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
+SUMS = (*TIMES, *MEMORIES)
 
 
 class DeviceType(enum.Enum):
@@ -31,6 +32,9 @@ class Interval:
         return self.end - self.start
 
 
+Kernel = collections.namedtuple("Kernel", "name device duration")  # microseconds
+
+
 class _Averaged:
     """What events and sums over them have."""
 
@@ -39,11 +43,22 @@ class _Averaged:
         """The mean time of a call, in microseconds."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
+    @property
+    def device_time(self):
+        """The mean time of its work on a card, in microseconds."""
+        return self.device_time_total / self.count if self.count else 0.0
+
+    # As PyTorch has called them.
+    cuda_time = property(lambda self: self.device_time)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+
 
 class FunctionEvent(_Averaged):
     """One call of an op, one block of record_function or one change of memory: when, on which thread, within what.
 
-    Times are microseconds of the host; memory is bytes given out less those taken back.
+    Times are microseconds, device times those of the kernels and copies that it queued on a card; an event of the card itself has
+    no time on the host. Memory is bytes given out less those taken back.
     """
 
     def __init__(self, id, name, thread, start_us, end_us, stack=None, cpu_memory_usage=0, device_memory_usage=0, is_user_annotation=False,
@@ -53,10 +68,10 @@ class FunctionEvent(_Averaged):
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.is_user_annotation, self.device_type, self.device_index = is_user_annotation, device_type, device_index
         self.kind, self.provider, self.device, self.in_use = kind, provider, device, in_use
-        self.cpu_children, self.cpu_parent = [], None
+        self.cpu_children, self.cpu_parent, self.kernels = [], None, []
 
     key = property(lambda self: self.name)
-    cpu_time_total = property(lambda self: self.time_range.elapsed_us())
+    cpu_time_total = property(lambda self: 0.0 if self._of_card() else self.time_range.elapsed_us())
     self_cpu_memory_usage = property(lambda self: self._own("cpu_memory_usage"))
     self_device_memory_usage = property(lambda self: self._own("device_memory_usage"))
 
@@ -65,6 +80,23 @@ class FunctionEvent(_Averaged):
         """The time less that of what it called on its own thread."""
         within = (child for child in self.cpu_children if child.thread == self.thread)
         return self.cpu_time_total - sum(child.cpu_time_total for child in within)
+
+    @property
+    def self_device_time_total(self):
+        """Of what it queued itself; of an event of the card, the card's time."""
+        return self.time_range.elapsed_us() if self._of_card() else sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def device_time_total(self):
+        """Of what it queued, with what it called."""
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
+
+    def append_kernel(self, name, device, duration):
+        """Adds what it queued on a card, in microseconds."""
+        self.kernels.append(Kernel(name, device, duration))
+
+    def _of_card(self):
+        return self.device_type is not DeviceType.CPU
 
     def _own(self, field):
         of_others = (child for child in self.cpu_children if child.kind != MEMORY)
@@ -90,13 +122,14 @@ class FunctionEventAvg(_Averaged):
 
     def __init__(self, key=None, stack=()):
         self.key, self.stack, self.count, self.is_user_annotation = key, list(stack), 0, False
+        self.device_type = DeviceType.CPU
         for field in SUMS:
             setattr(self, field, 0)
 
     def add(self, other):
         """Adds an event, or another sum."""
         self.key = other.key if self.key is None else self.key
-        self.is_user_annotation = other.is_user_annotation
+        self.is_user_annotation, self.device_type = other.is_user_annotation, other.device_type
         self.count += other.count
         for field in SUMS:
             setattr(self, field, getattr(self, field) + getattr(other, field))
@@ -126,24 +159,37 @@ class EventList(list):
         """The rows as text."""
         rows = [row for row in self if not (top_level_events_only and getattr(row, "cpu_parent", None) is not None)]
         if sort_by:
-            field = sort_by if sort_by in ("count", "cpu_time", *SUMS) else "cpu_time_total"
+            field = sort_by.replace("cuda_", "device_")
+            field = field if field in ("count", "cpu_time", "device_time", *SUMS) else "cpu_time_total"
             rows.sort(key=lambda row: -getattr(row, field))
         all_of_it = sum(row.self_cpu_time_total for row in self if not row.is_user_annotation) or 1
         shown = [name for name in MEMORIES if any(getattr(row, name) for row in self)]
+        of_card = sum(row.self_device_time_total for row in self if row.device_type is not DeviceType.CPU)
         wide = max_name_column_width
         lines = [
             f"{'Name':<{wide}} {'CPU %':>7} {'Self CPU':>12} {'CPU total':>12} {'CPU time avg':>12} {'# of Calls':>10}"
         ]
+        if of_card:
+            lines[0] += f" {'Self CUDA':>12} {'Self CUDA %':>11} {'CUDA total':>12} {'CUDA time avg':>13}"
         lines[0] += "".join(f" {name.removesuffix('_usage').replace('_', ' '):>18}" for name in shown)
         for row in rows[: row_limit if row_limit > 0 else None]:
             lines.append(
                 f"{row.key[:wide]:<{wide}} {row.cpu_time_total / all_of_it:>7.1%} {row.self_cpu_time_total:>10.1f}us "
                 f"{row.cpu_time_total:>10.1f}us {row.cpu_time:>10.1f}us {row.count:>10}"
+                + (
+                    f" {row.self_device_time_total:>10.1f}us {row.self_device_time_total / of_card:>11.1%} "
+                    f"{row.device_time_total:>10.1f}us {row.device_time:>11.1f}us"
+                    if of_card
+                    else ""
+                )
                 + "".join(f" {getattr(row, name):>18}" for name in shown)
             )
         rule = "-" * len(lines[0])
         head = [header] if header else []
-        return "\n".join([*head, rule, lines[0], rule, *lines[1:], rule, f"CPU time total: {all_of_it:.1f}us"])
+        totals = [f"CPU time total: {all_of_it:.1f}us"]
+        if of_card:
+            totals.append(f"CUDA time total: {of_card:.1f}us")
+        return "\n".join([*head, rule, lines[0], rule, *lines[1:], rule, *totals])
 
     __str__ = table
 
@@ -155,8 +201,8 @@ class EventList(list):
                 continue  # its parent has it
             place = event.stack if group_by_stack_n else []
             key = "[memory]" if event.kind == MEMORY else event.key
-            rows.setdefault((key, event.kind, *place), FunctionEventAvg(key, place)).add(event)
-        return EventList(sorted(rows.values(), key=lambda row: -row.cpu_time_total))
+            rows.setdefault((key, event.kind, event.device_type, *place), FunctionEventAvg(key, place)).add(event)
+        return EventList(sorted(rows.values(), key=lambda row: -row.cpu_time_total), use_device=self._use_device)
 
     def total_average(self):
         """One sum over all."""
@@ -173,7 +219,14 @@ class EventList(list):
 
     def supported_export_stacks_metrics(self):
         """What export_stacks can write."""
-        return ["self_cpu_time_total", "cpu_time_total", *MEMORIES]
+        return [
+            "self_cpu_time_total",
+            "cpu_time_total",
+            "self_cuda_time_total",
+            "cuda_time_total",
+            *TIMES[2:],
+            *MEMORIES,
+        ]
 
     def export_stacks(self, path, metric):
         """Writes the user's lines with a number of each, as flame graphs are made of; events without a line are left out."""
@@ -256,8 +309,24 @@ class KinetoStepTracker:
         return cls._current_step
 
 
-def tree(told):
-    """Events, as the core tells them, as objects that know their parents."""
+WORK = ("", "Memcpy", "Memset")  # AJ_WORK_... of <adjoin/abi/device_times.h>
+TYPES = {"cuda": DeviceType.CUDA, "hip": DeviceType.HIP}
+
+
+def work_events(told, by_id, first):
+    """Events of cards, numbered from `first`; what a call queued is its own, too."""
+    for number, (card, (kind, owner, name, begin, end, _, stream, index)) in enumerate(told, first):
+        name = name or WORK[kind]
+        if owner in by_id:
+            by_id[owner].append_kernel(name, index, (end - begin) / 1000)
+        yield FunctionEvent(
+            number, name, stream, begin / 1000, end / 1000, device_type=TYPES[card], device_index=index, provider=card,
+            device=f"{card}:{index}",
+        )  # fmt: skip
+
+
+def tree(told, work=()):
+    """Events, as the core tells them, as objects that know their parents; then what cards did."""
     by_id = {}
     for kind, number, parent, name, provider, device, index, _, thread, line, begin, end, size, in_use in sorted(
         told, key=itemgetter(1)
@@ -275,7 +344,7 @@ def tree(told):
             while event is not None:
                 setattr(event, field, getattr(event, field) + size)
                 event = event.cpu_parent
-    return list(by_id.values())
+    return [*by_id.values(), *work_events(work, by_id, max(by_id, default=0) + 1)]
 
 
 def _chrome(event):
@@ -289,4 +358,13 @@ def _chrome(event):
         return {"name": "[memory]", "ph": "i", "s": "t", "args": arguments, **common}
     arguments = {"provider": event.provider or "libadjoin", "device": event.device, "line": "".join(event.stack)}
     category = "user_annotation" if event.is_user_annotation else "cpu_op"
-    return {"name": event.name, "ph": "X", "cat": category, "dur": event.cpu_time_total, "args": arguments, **common}
+    if event.device_type is not DeviceType.CPU:
+        category, common["tid"] = "kernel", f"{event.device} stream {event.thread}"
+    return {
+        "name": event.name,
+        "ph": "X",
+        "cat": category,
+        "dur": event.time_range.elapsed_us(),
+        "args": arguments,
+        **common,
+    }

@@ -4,6 +4,7 @@ import enum
 import functools
 import os
 import time
+import warnings
 
 from . import _C
 from ._profiler_events import (  # noqa: F401
@@ -16,9 +17,11 @@ from ._profiler_events import (  # noqa: F401
     tree,
 )
 
+CARDS = ("cuda", "hip")
+
 
 class ProfilerActivity(enum.Enum):
-    """What is watched: ops of every device are."""
+    """What is watched: ops of every device are; CUDA: when a card's kernels ran, too."""
 
     CPU = 0
     XPU = 1
@@ -27,14 +30,14 @@ class ProfilerActivity(enum.Enum):
 
 def supported_activities():
     """What a profile can watch here."""
-    found = {ProfilerActivity.CPU}
-    for kind in ("cuda", "hip"):
-        try:
-            if _C.device_count(kind):
-                found.add(ProfilerActivity.CUDA)
-        except RuntimeError:
-            pass
-    return found
+    return {ProfilerActivity.CPU} | {ProfilerActivity.CUDA for kind in CARDS if _present(kind)}
+
+
+def _present(kind):
+    try:
+        return _C.device_count(kind) > 0
+    except RuntimeError:
+        return False
 
 
 def kineto_available():
@@ -94,14 +97,39 @@ class record_function:
         return call
 
 
+class _DeviceTimes:
+    """What cards themselves say of when they worked, from the maker's tool, which is opened here."""
+
+    def __init__(self):
+        self._started = []
+        for kind in CARDS:
+            if not _present(kind):
+                continue
+            try:
+                _C.device_times_start(kind)
+                self._started.append(kind)
+            except RuntimeError as error:
+                warnings.warn(f"profile: {error}", stacklevel=6)
+
+    def stop(self, used):
+        """(kind of device, what it did), all that was queued on the devices that were used."""
+        told = []
+        for kind in self._started:
+            for index in sorted(index for name, index in used if name == kind):
+                _C.synchronize(_C.device(kind, index))
+            told += [(kind, work) for work in _C.device_times_stop(kind)]
+        return told
+
+
 class profile:
-    """Inside, calls of ops are written down; afterwards ``key_averages().table()`` tells. With ``profile_memory`` also who took
-    and gave back how many bytes."""
+    """Inside, calls of ops are written down; afterwards ``key_averages().table()`` tells. With ``ProfilerActivity.CUDA`` among the
+    activities also when kernels ran on a card of any maker, with ``profile_memory`` who took and gave back how many bytes."""
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, profile_memory=False, **_):
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
         self.profile_memory, self.step_num = profile_memory, 0
-        self._running, self._events = None, []
+        self._on_device = ProfilerActivity.CUDA in (activities or ())
+        self._running, self._events, self._times = None, [], None
 
     def __enter__(self):
         self.start()
@@ -139,13 +167,18 @@ class profile:
         wanted = action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if wanted and self._running is None:
             self._running = _C.profile_start(CALL | LABEL | (MEMORY if self.profile_memory else 0))
+            self._times = _DeviceTimes() if self._on_device else None
         elif not wanted and self._running is not None:
-            self._events = tree(_C.profile_stop(self._running))
-            self._running = None
+            told = _C.profile_stop(self._running)
+            work = self._times.stop({(event[5], event[6]) for event in told}) if self._times else []
+            self._events = tree(told, work)
+            self._running = self._times = None
 
     def events(self):
         """Every call, label and change of memory by itself, in the order in which they began."""
-        return EventList(self._events, profile_memory=self.profile_memory)
+        return EventList(
+            self._events, use_device="cuda" if self._on_device else None, profile_memory=self.profile_memory
+        )
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
         """Sums over the calls of each op, and over record_function's names; with a stack also by the user's line."""

@@ -1,6 +1,8 @@
-// frontends/python/src/profile.cpp: events of the core (abi/profile.h) written down for
-// adjoin.profiler, and labels.
+// frontends/python/src/profile.cpp: events of the core (abi/profile.h) and work of devices
+// (abi/device_times.h) written down for adjoin.profiler, and labels.
+#include <adjoin/abi/device_times.h>
 #include <adjoin/abi/profile.h>
+#include <adjoin/abi/service.h>
 
 #include <cstring>
 #include <mutex>
@@ -92,6 +94,47 @@ PyObject* profile_stop(PyObject*, PyObject* capsule) {
   return list.release();
 }
 
+// Of a device that has no such service: NULL, and an error.
+const aj_device_times* times_of(PyObject* device) {
+  const char* name = PyUnicode_AsUTF8(device);
+  auto* services = static_cast<const aj_services*>(aj_get_interface("aj.service", 1));
+  if (!name) return nullptr;
+  if (!services) {
+    PyErr_SetString(PyExc_NotImplementedError, "libadjoin.so has no interface 'aj.service'");
+    return nullptr;
+  }
+  std::string slot = std::string("aj.device_times/") + name;
+  auto d = sized<aj_service_def>();
+  if (failed(services->at(str(slot), 0, &d))) return nullptr;
+  return static_cast<const aj_device_times*>(d.table);
+}
+
+// device_times_start(device): from now on it is noted when the device works.
+PyObject* device_times_start(PyObject*, PyObject* device) {
+  const aj_device_times* times = times_of(device);
+  if (!times || failed(times->start(times->self))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+void list_work(void* list, const aj_device_work* w) {
+  if (PyErr_Occurred()) return;
+  Ref tuple(Py_BuildValue("(IKs#KKKKi)", w->kind, (unsigned long long)w->event, w->name.data,
+                          Py_ssize_t(w->name.len), (unsigned long long)w->begin_ns,
+                          (unsigned long long)w->end_ns, (unsigned long long)w->bytes,
+                          (unsigned long long)w->stream, w->device));
+  if (tuple) PyList_Append(static_cast<PyObject*>(list), tuple.get());
+}
+
+// device_times_stop(device): a tuple for each piece of work that has ended: kind, event, name,
+// begin and end in nanoseconds, bytes, stream, index of the device.
+PyObject* device_times_stop(PyObject*, PyObject* device) {
+  const aj_device_times* times = times_of(device);
+  Ref list(times ? PyList_New(0) : nullptr);
+  if (!list || failed(times->stop(times->self, list_work, list.get())) || PyErr_Occurred())
+    return nullptr;
+  return list.release();
+}
+
 // label_begin(name): its number, or 0 where nobody listens.
 PyObject* label_begin(PyObject*, PyObject* name) {
   Py_ssize_t n;
@@ -112,6 +155,8 @@ PyMethodDef functions[] = {
     {"profile_stop", profile_stop, METH_O, nullptr},
     {"label_begin", label_begin, METH_O, nullptr},
     {"label_end", label_end, METH_O, nullptr},
+    {"device_times_start", device_times_start, METH_O, nullptr},
+    {"device_times_stop", device_times_stop, METH_O, nullptr},
     {},
 };
 

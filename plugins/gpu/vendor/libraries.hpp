@@ -47,5 +47,9 @@ class SharedLibrary {
   bool done_ = false;
 };
 
+// For a library that has failed: where that is because the current device is lost, raises what the
+// device says.
+void raise_if_lost(std::string_view doing);
+
 }  // namespace adjoin::vendor
 #endif

@@ -23,11 +23,18 @@ Modules& modules() {
   return *one;
 }
 
-Result find_kernel(const void* host_function, void** out) {
+// What the thread has launched lately, found without the lock: a function stays where it is.
+struct Recent {
+  const void* host_function;
+  Place here;
+  void* function;
+};
+constexpr size_t kRecent = 64;
+thread_local Recent recent[kRecent];
+
+Result look_up(const void* host_function, Place here, void** out) {
   Modules& m = modules();
-  Place here = kNowhere;
-  Result result = runtime().GetCurrent(&here);
-  if (result != kSuccess) return result;
+  Result result = kSuccess;
   std::lock_guard held(m.lock);
   auto it = m.kernels.find(host_function);
   if (it == m.kernels.end()) return kNoSuchFunction;
@@ -40,6 +47,20 @@ Result find_kernel(const void* host_function, void** out) {
   }
   *out = function;
   return result;
+}
+
+Result find_kernel(const void* host_function, void** out) {
+  Place here = kNowhere;
+  Result result = runtime().GetCurrent(&here);
+  if (result != kSuccess) return result;
+  Recent& r = recent[reinterpret_cast<uintptr_t>(host_function) / 16 % kRecent];
+  if (r.host_function != host_function || r.here != here) {
+    result = look_up(host_function, here, out);
+    if (result == kSuccess) r = {host_function, here, *out};
+    return result;
+  }
+  *out = r.function;
+  return kSuccess;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // plugins/gpu/vendor/status.cpp: results of a vendor's runtime as statuses that say what it said.
 #include "launches.hpp"
+#include "libraries.hpp"
 
 namespace adjoin::vendor {
 namespace {
@@ -66,6 +67,13 @@ aj_status* status_of(Result result, std::string_view doing) {
         last_launches(), " (the newest first); start it again with ", kBlockingVariable,
         "=1 to see which call it was");
   return kit::make_status(code_of(int(result)), "", text);
+}
+
+// A question that answers with what was lost, and is no harm while a stream is captured.
+void raise_if_lost(std::string_view doing) {
+  size_t unused = 0, all = 0;
+  Result result = runtime().MemGetInfo(&unused, &all);
+  if (loses_context(int(result))) kit::check(status_of(result, doing));
 }
 
 aj_status* ready() {

@@ -46,11 +46,16 @@ struct Orders {
   std::atomic<int64_t> fail_kernel{0};  // the n-th kernel from now loses the device, when it runs
   std::atomic<int64_t> hang{0};         // the n-th kernel launched from now waits until hang=0
   std::atomic<int64_t> no_image{0};     // 1: no machine code for this card
-  std::atomic<int64_t> idle{0};         // 1: kernels are checked and counted, and do nothing
-  std::atomic<int64_t> delay_us{0};     // before each piece of work
+  std::atomic<int64_t> idle{0};  // kernels are checked and counted; 1: they do nothing, 2: nor wait
+  std::atomic<int64_t> delay_us{0};  // before each piece of work
+  std::atomic<int64_t> record{0};    // 1: what is queued is noted, for paper_recorded()
 };
 extern Orders orders;
 bool is_due(std::atomic<int64_t>& countdown);
+// What a step of this name is to answer instead of doing its work, by an order "answer=NAME:CODE:N"
+// (the N-th from now, once) or "loses=NAME:CODE:N" (from then on the device is lost); else 0. The
+// names are those of the functions below, or of a library's own.
+int ordered(const char* step, bool* loses = nullptr);
 
 // What has happened, for paper_count().
 struct Counts {
@@ -58,12 +63,15 @@ struct Counts {
       convolutions{0}, recordings{0}, ranges{0};
 };
 extern Counts counts;
+void note(const std::string& what);  // if it is to be recorded
 
 // The device that the thread's calls go to; -1: none yet.
 extern thread_local int current_device;
 extern thread_local int warp_size;  // of the vendor whose call this is
-int check_device();                 // sticky errors, and whether there is a device
+// Sticky errors, ordered answers, and whether there is a device; a step is called as its function.
+int check_device(const char* step = __builtin_FUNCTION());
 void lose_device(int result, int device);
+void repair_devices();
 
 // memory.cpp
 enum class Kind { device, pinned, managed };
@@ -109,6 +117,11 @@ int copy(void* to, const void* from, size_t bytes, Stream* s);
 int copy_rows(void* to, size_t to_pitch, const void* from, size_t pitch, size_t width,
               size_t height, Stream* s);
 int fill(void* p, unsigned char byte, size_t bytes, Stream* s);
+
+// tracers.cpp: the work, timed if somebody wants that.
+enum class Task { kernel, copy, fill };
+std::function<void()> traced(Task task, const std::string& name, size_t bytes, Stream* s,
+                             std::function<void()> work);
 
 // kernels.cpp
 int load_module(void** out, const void* image);

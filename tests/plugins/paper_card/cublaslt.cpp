@@ -8,7 +8,7 @@ using namespace paper;
 
 namespace {
 
-enum { kGood = 0, kInvalid = 7, kUnsupported = 15 };
+enum { kGood = 0, kInvalid = 7, kInternal = 14, kUnsupported = 15 };
 enum {
   kDescTransA = 3,
   kDescTransB = 4,
@@ -47,9 +47,13 @@ size_t cublasLtGetVersion() { return 130100; }
 const char* cublasLtGetStatusString(int status) {
   return status == kInvalid       ? "an invalid value"
          : status == kUnsupported ? "not supported"
+         : status == kInternal    ? "an internal error"
                                   : "good";
 }
-int cublasLtCreate(void** out) { return *out = new char, kGood; }
+int cublasLtCreate(void** out) {
+  if (int wrong = ordered(__func__)) return wrong;
+  return *out = new char, kGood;
+}
 
 int cublasLtMatmulDescCreate(Product** out, int compute, int) {
   *out = new Product;
@@ -87,6 +91,7 @@ int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, size_t) { retu
 int cublasLtMatmulAlgoGetHeuristic(void*, const Product* p, const Layout* a, const Layout* b,
                                    const Layout* c, const Layout* d, void*, int wanted, Offer* out,
                                    int* found) {
+  if (int wrong = ordered(__func__)) return *found = 0, wrong;
   if (!serves(*p, *a, *b, *c, *d)) return *found = 0, kInvalid;
   for (int i = 0; i < wanted; ++i) out[i] = {{uint64_t(i)}, kWorkspace, kGood, 1, {}};
   return *found = wanted, kGood;
@@ -96,10 +101,11 @@ int cublasLtMatmul(void*, const Product* p, const void* alpha, const void* a, co
                    const void* b, const Layout* lb, const void* beta, const void* c,
                    const Layout* lc, void* d, const Layout* ld, const void*, void* workspace,
                    size_t bytes, Stream* stream) {
+  if (int wrong = ordered(__func__)) return wrong;
   if (!serves(*p, *la, *lb, *lc, *ld)) return kInvalid;
   if (bytes < kWorkspace || check_range(workspace, bytes)) return kUnsupported;
   auto mine = [=] { std::memset(workspace, 0x5a, kWorkspace); };  // the library's while it works
   int queued = queue_product(stream, *p, alpha, a, *la, b, *lb, beta, c, *lc, d, *ld, mine);
-  return queued < 0 ? kUnsupported : queued ? 14 : kGood;
+  return queued < 0 ? kUnsupported : queued ? kInternal : kGood;
 }
 }

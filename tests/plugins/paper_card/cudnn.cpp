@@ -272,6 +272,7 @@ struct Handle {
 };
 
 int run(Handle* h, const Part& plan, const Part& pack) {
+  note("convolution");
   Part* configuration = plan.one<Part*>(kPlanOf);
   Part* op = configuration->of->one<Part*>(kOps);
   const Engine& engine = kEngines[configuration->engine];
@@ -316,8 +317,14 @@ const char* cudnnGetErrorString(int status) {
          : status == kGood         ? "good"
                                    : "a bad parameter";
 }
-int cudnnCreate(Handle** out) { return *out = new Handle, kGood; }
-int cudnnSetStream(Handle* h, Stream* s) { return h->stream = s, kGood; }
+int cudnnCreate(Handle** out) {
+  if (int wrong = ordered(__func__)) return wrong;
+  return *out = new Handle, kGood;
+}
+int cudnnSetStream(Handle* h, Stream* s) {
+  if (int wrong = ordered(__func__)) return wrong;
+  return h->stream = s, kGood;
+}
 
 int cudnnCreateTensorDescriptor(Array** out) {
   return *out = new Array(-1, 0, nullptr, nullptr), kGood;
@@ -376,6 +383,7 @@ int cudnnBackendSetAttribute(Part* p, int name, int type, int64_t n, const void*
   return kGood;
 }
 int cudnnBackendFinalize(Part* p) {
+  if (int wrong = ordered(__func__)) return wrong;
   int status = kGood;
   switch (p->type) {
     case kTensor:
@@ -444,6 +452,7 @@ int cudnnBackendGetAttribute(Part* p, int name, int, int64_t wanted, int64_t* fo
   return kBadParam;
 }
 int cudnnBackendExecute(Handle* h, Part* plan, Part* pack) {
+  if (int wrong = ordered(__func__)) return wrong;
   if (!usable(plan) || !usable(pack)) return kNotFinalized;
   return run(h, *plan, *pack);
 }

@@ -79,7 +79,7 @@ int allocate(void** out, size_t bytes, Kind kind) {
   Table& t = table();
   std::lock_guard held(t.lock);
   bool counted = kind == Kind::device;
-  if (counted && (refused() || t.used[current_device] + bytes > size_t(orders.memory)))
+  if (refused() || (counted && t.used[current_device] + bytes > size_t(orders.memory)))
     return ++counts.refused, kOutOfMemory;
   size_t pages = up(bytes, kPage), mapped = pages + kPage;
   off_t place = t.end;

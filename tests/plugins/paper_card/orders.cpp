@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <sstream>
+#include <utility>
 
 #include "card.hpp"
 
@@ -24,20 +26,65 @@ const std::map<std::string, std::atomic<int64_t>*>& known() {
       {"full", &orders.full},       {"lost", &orders.lost},
       {"wrong", &orders.wrong},     {"fail_kernel", &orders.fail_kernel},
       {"hang", &orders.hang},       {"no_image", &orders.no_image},
-      {"idle", &orders.idle},       {"delay_us", &orders.delay_us}};
+      {"idle", &orders.idle},       {"delay_us", &orders.delay_us},
+      {"record", &orders.record}};
   return *all;
+}
+
+struct Answer {
+  int64_t code = 0, countdown = 1;
+  bool loses = false;
+};
+struct Answers {
+  std::mutex lock;
+  std::map<std::string, Answer> by_step;
+  std::atomic<bool> any{false};
+};
+Answers& answers() {
+  static auto* one = new Answers;
+  return *one;
+}
+
+void set_answer(bool loses, const std::string& text) {
+  std::istringstream parts(text);
+  std::string step, code, n;
+  std::getline(parts, step, ':');
+  std::getline(parts, code, ':');
+  std::getline(parts, n);
+  std::lock_guard held(answers().lock);
+  answers().by_step[step] = {std::atoll(code.c_str()), n.empty() ? 1 : std::atoll(n.c_str()),
+                             loses};
+  answers().any = true;
+}
+
+// What was ordered and has not come about is forgotten; what was lost is there again.
+void forget() {
+  std::lock_guard held(answers().lock);
+  answers().by_step.clear();
+  answers().any = false;
+  for (auto& [name, value] : known())
+    if (name == "fail_alloc" || name == "full" || name == "lost" || name == "wrong" ||
+        name == "fail_kernel" || name == "hang" || name == "no_image" || name == "idle")
+      *value = 0;
+  repair_devices();
 }
 
 void set(const char* text) {
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     size_t equals = word.find('=');
-    auto it = known().find(word.substr(0, equals));
-    if (it == known().end() || equals == std::string::npos) {
+    std::string name = word.substr(0, equals);
+    auto it = known().find(name);
+    if (word == "well") {
+      forget();
+    } else if (equals != std::string::npos && (name == "answer" || name == "loses")) {
+      set_answer(name == "loses", word.substr(equals + 1));
+    } else if (equals != std::string::npos && it != known().end()) {
+      *it->second = std::atoll(word.c_str() + equals + 1);
+    } else {
       std::fprintf(stderr, "paper card: the order '%s' is not known\n", word.c_str());
       std::abort();
     }
-    *it->second = std::atoll(word.c_str() + equals + 1);
   }
 }
 
@@ -47,6 +94,32 @@ void set(const char* text) {
 }();
 
 }  // namespace
+
+namespace {
+std::mutex recording;
+std::string recorded;
+}  // namespace
+
+void note(const std::string& what) {
+  if (!orders.record) return;
+  std::lock_guard held(recording);
+  recorded += what + "\n";
+}
+std::string take_notes() {
+  std::lock_guard held(recording);
+  return std::exchange(recorded, {});
+}
+
+int ordered(const char* step, bool* loses) {
+  if (!answers().any) return 0;
+  std::lock_guard held(answers().lock);
+  auto it = answers().by_step.find(step);
+  if (it == answers().by_step.end() || --it->second.countdown > 0) return 0;
+  Answer due = it->second;
+  answers().by_step.erase(it);
+  if (loses) *loses = due.loses;
+  return int(due.code);
+}
 
 const char* name_of(int result) {
   switch (result) {
@@ -91,6 +164,12 @@ const char* text_of(int result) {
 
 extern "C" {
 void paper_order(const char* text) { paper::set(text); }
+// A line for each piece of work since it was asked last.
+const char* paper_recorded() {
+  static std::string text;
+  text = paper::take_notes();
+  return text.c_str();
+}
 int64_t paper_count(const char* what) {
   std::string name = what;
   auto& c = paper::counts;

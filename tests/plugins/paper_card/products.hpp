@@ -73,15 +73,20 @@ int queue_product(Stream* stream, const Product& p, const void* alpha, const voi
     Scale by, plus;
     std::memcpy(&by, alpha, sizeof by);
     std::memcpy(&plus, beta, sizeof plus);
-    return submit(stream, [=] {
+    auto work = [=] {
       if (orders.idle) return;
       before();
       multiply<T, Sum, Scale>(p, by, plus, la, static_cast<const T*>(a), lb,
                               static_cast<const T*>(b), lc, static_cast<const T*>(c), ld,
                               static_cast<T*>(d));
-    });
+    };
+    return submit(stream, traced(Task::kernel, "product of paper", 0, stream, work));
   };
   ++counts.products;
+  std::string text = "product " + std::to_string(ld.type);
+  for (uint64_t n : {ld.rows, ld.columns, p.turn_a ? la.rows : la.columns, uint64_t(ld.batch)})
+    text += " " + std::to_string(n);
+  note(text);
   using C32 = std::complex<float>;
   using C64 = std::complex<double>;
   switch (ld.type) {

@@ -36,7 +36,10 @@ int type_of(int datatype) {  // rocblas_datatype
 
 extern "C" {
 
-int rocblas_create_handle(Handle** out) { return *out = new Handle, kGood; }
+int rocblas_create_handle(Handle** out) {
+  if (int wrong = ordered(__func__)) return wrong;
+  return *out = new Handle, kGood;
+}
 int rocblas_set_stream(Handle* h, Stream* s) { return h->stream = s, kGood; }
 const char* rocblas_status_to_string(int status) {
   return status == kInvalidSize ? "rocblas_status_invalid_size" : "rocblas_status_of_paper";
@@ -50,6 +53,7 @@ int rocblas_gemm_strided_batched_ex(Handle* h, int turn_a, int turn_b, int m, in
                                     int64_t stride_b, const void* beta, const void* c, int c_type,
                                     int ldc, int64_t stride_c, void* d, int d_type, int ldd,
                                     int64_t stride_d, int batch, int, int, int32_t, uint32_t) {
+  if (int wrong = ordered(__func__)) return wrong;
   if (a_type != b_type || a_type != c_type || a_type != d_type) return kNotImplemented;
   constexpr int kPlain = 111;  // rocblas_operation
   Product p;

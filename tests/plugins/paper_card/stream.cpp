@@ -120,20 +120,25 @@ bool breaks_capture(Stream* s) {
   return s->capture != nullptr;
 }
 
-int look(int (*f)(Stream*), Stream* s) {
-  if (int wrong = check_device()) return wrong;
+int look(const char* step, int (*f)(Stream*), Stream* s) {
+  if (int wrong = check_device(step)) return wrong;
   Stream* m = meant(s);
   if (!m) return kInvalidHandle;
   if (breaks_capture(m)) return kCaptureUnsupported;
   int result = f(m);
-  int wrong = check_device();  // what has gone wrong meanwhile
+  int wrong = check_device("");  // what has gone wrong meanwhile
   return wrong ? wrong : result;
 }
 
 }  // namespace
 
-int check_device() {
+int check_device(const char* step) {
   if (current_device < 0) return kInvalidContext;
+  bool loses = false;
+  if (int code = ordered(step, &loses)) {
+    if (!loses) return code;
+    lose_device(code, current_device);
+  }
   if (int64_t code = orders.wrong.exchange(0)) return int(code);
   if (int64_t code = orders.lost.exchange(0)) lose_device(int(code), current_device);
   return lost[current_device];
@@ -142,6 +147,9 @@ void lose_device(int result, int device) {
   int none = 0;
   lost[device].compare_exchange_strong(none, result);
 }
+void repair_devices() {
+  for (auto& device : lost) device = 0;
+}
 
 int stream_new(Stream** out, unsigned, int) {
   if (int wrong = check_device()) return wrong;
@@ -149,13 +157,18 @@ int stream_new(Stream** out, unsigned, int) {
   *out = make(current_device);
   return kSuccess;
 }
-int stream_free(Stream* s) { return s && s->device == current_device ? kSuccess : kInvalidHandle; }
+int stream_free(Stream* s) {
+  if (int wrong = check_device()) return wrong;
+  return s && s->device == current_device ? kSuccess : kInvalidHandle;
+}
 int stream_wait(Stream* s) {
   ++counts.waits;
-  return look([](Stream* m) { return m->wait(m->queued()), int(kSuccess); }, s);
+  return look(
+      __func__, [](Stream* m) { return m->wait(m->queued()), int(kSuccess); }, s);
 }
 int stream_query(Stream* s) {
-  return look([](Stream* m) { return m->passed(m->queued()) ? int(kSuccess) : int(kNotReady); }, s);
+  auto passed = [](Stream* m) { return m->passed(m->queued()) ? int(kSuccess) : int(kNotReady); };
+  return look(__func__, passed, s);
 }
 void wait_for_all(int device) {
   std::vector<Stream*> all;
@@ -170,7 +183,7 @@ int device_wait() {
   if (int wrong = check_device()) return wrong;
   ++counts.waits;
   wait_for_all(current_device);
-  return check_device();
+  return check_device("");
 }
 
 int submit(Stream* s, Work work) {
@@ -194,8 +207,9 @@ int event_new(Event** out) {
   return kSuccess;
 }
 int event_free(Event* e) {
+  int wrong = check_device();
   delete e;
-  return kSuccess;
+  return wrong;
 }
 int event_record(Event* e, Stream* s) {
   if (int wrong = check_device()) return wrong;
@@ -240,9 +254,10 @@ int event_wait(Event* e) {
   if (int wrong = check_device()) return wrong;
   if (e->capture) return kCaptureUnsupported;
   if (e->stream) e->stream->wait(e->ticket);
-  return check_device();
+  return check_device("");
 }
 int event_elapsed(float* ms, Event* a, Event* b) {
+  if (int wrong = check_device()) return wrong;
   if (!a->stream || !b->stream) return kInvalidHandle;
   if (!a->stream->passed(a->ticket) || !b->stream->passed(b->ticket)) return kNotReady;
   *ms = std::chrono::duration<float, std::milli>(*b->when - *a->when).count();
@@ -260,11 +275,12 @@ int capture_begin(Stream* s) {
   return kSuccess;
 }
 int capture_end(Stream* s, Graph** out) {
+  int wrong = check_device();
   std::lock_guard held(captures);
   std::shared_ptr<Graph> g = s ? s->capture : nullptr;
   if (!g || g->streams[0] != s) return kCaptureIllegal;
   for (Stream* member : g->streams) member->capture = nullptr;
-  if (g->broken) return *out = nullptr, kCaptureInvalidated;
+  if (g->broken || wrong) return *out = nullptr, wrong ? wrong : int(kCaptureInvalidated);
   *out = new Graph{std::move(g->work), {}, g->device, false};
   return kSuccess;
 }
@@ -274,11 +290,13 @@ int capture_status(Stream* s, int* out) {
   return kSuccess;
 }
 int graph_free(Graph* g) {
+  int wrong = check_device();
   wait_for_all(g->device);
   delete g;
-  return kSuccess;
+  return wrong;
 }
 int graph_launch(Graph* g, Stream* s) {
+  if (int wrong = check_device()) return wrong;
   return submit(s, [g] {
     for (const Work& work : g->work) work();
   });
@@ -288,9 +306,10 @@ int graph_launch(Graph* g, Stream* s) {
 // memory it has written by then. What is captured reads and writes when it is replayed.
 int copy_rows(void* to, size_t to_pitch, const void* from, size_t pitch, size_t width,
               size_t height, Stream* s) {
-  if (width == 0 || height == 0) return check_device();
+  if (int wrong = check_device(); wrong || width == 0 || height == 0) return wrong;
   if (int wrong = check_range(to, to_pitch * (height - 1) + width)) return wrong;
   if (int wrong = check_range(from, pitch * (height - 1) + width)) return wrong;
+  note("copy " + std::to_string(width * height));
   int capturing = 0;
   if (int wrong = capture_status(s, &capturing)) return wrong;
   auto move = [=](const void* source, size_t step) {
@@ -299,21 +318,24 @@ int copy_rows(void* to, size_t to_pitch, const void* from, size_t pitch, size_t 
                    static_cast<const char*>(source) + row * step, width);
   };
   if (capturing || is_known(from)) {
-    int result = submit(s, [=] { move(from, pitch); });
+    int result = submit(s, traced(Task::copy, "", width * height, s, [=] { move(from, pitch); }));
     if (result == kSuccess && !capturing && !is_known(to)) result = stream_wait(s);
     return result;
   }
   auto staged = std::make_shared<std::vector<char>>(width * height);
   for (size_t row = 0; row < height; ++row)
     std::memcpy(staged->data() + row * width, static_cast<const char*>(from) + row * pitch, width);
-  return submit(s, [=] { move(staged->data(), width); });
+  auto work = [=] { move(staged->data(), width); };
+  return submit(s, traced(Task::copy, "", width * height, s, work));
 }
 int copy(void* to, const void* from, size_t bytes, Stream* s) {
   return copy_rows(to, bytes, from, bytes, bytes, 1, s);
 }
 int fill(void* p, unsigned char byte, size_t bytes, Stream* s) {
+  note("fill " + std::to_string(bytes));
+  if (int wrong = check_device()) return wrong;
   if (int wrong = check_range(p, bytes)) return wrong;
-  return submit(s, [=] { std::memset(p, byte, bytes); });
+  return submit(s, traced(Task::fill, "", bytes, s, [=] { std::memset(p, byte, bytes); }));
 }
 
 }  // namespace paper
