@@ -13,7 +13,7 @@
 namespace adjoin::py {
 namespace {
 
-constexpr const char* kCapsule = "adjoin.program";
+constexpr const char* kCapsule = kProgramCapsule;
 
 // Asked for at the first program: the question loads libaj_graph.so.
 const aj_programs* table() {
