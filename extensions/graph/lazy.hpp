@@ -4,6 +4,7 @@
 #include <adjoin/abi/lazy.h>
 #include <adjoin/abi/transform.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "ir.hpp"
@@ -66,14 +67,30 @@ struct Flush {
   uint64_t calls = 0, matched = 0, passes = 0, groups = 0, fused = 0, nanoseconds = 0;
 };
 
-// Who holds it carries out calls, and these may need the lock of a language that who waits has.
+// Recursive, and as good as always free. Who holds it carries out calls, and these may need the
+// lock of a language that who waits has.
 class Lock {
  public:
-  void lock();
-  void unlock() { mutex_.unlock(); }
+  void lock() {
+    const void* me = &mark_;
+    const void* nobody = nullptr;
+    if (owner_.load(std::memory_order_relaxed) != me &&
+        !owner_.compare_exchange_strong(nobody, me, std::memory_order_acquire))
+      wait(me);
+    depth_++;
+  }
+  void unlock() {
+    if (--depth_) return;
+    owner_.store(nullptr);  // before who waits is looked for
+    if (waiting_.load()) owner_.notify_one();
+  }
 
  private:
-  std::recursive_mutex mutex_;
+  void wait(const void* me);
+  inline static thread_local char mark_;
+  std::atomic<const void*> owner_{nullptr};
+  std::atomic<uint32_t> waiting_{0};
+  uint32_t depth_ = 0;  // its owner's
 };
 
 // What is known of the calls of scopes.

@@ -2,6 +2,7 @@
 // kept with the calls and runs.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <unordered_map>
 
 #include "lazy.hpp"
@@ -192,18 +193,23 @@ Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
 
 // Numbers that are not those of the first time go into the program.
 void Scope::put_numbers(Known::Ready& r) {
-  bool changed = false;
+  std::vector<const Node*> changed;
   for (const Number& n : numbers_)
     for (auto [seen, node] : r.place) {
       if (seen != n.seen) continue;
       Arg& a = r.program->body.nodes[node].args[n.arg];
-      if (a.tag == AJ_INT)
-        changed |= std::exchange(a.i, n.value.v.i) != n.value.v.i;
-      else
-        a.re = n.value.v.f, changed = true;
+      void* at = a.tag == AJ_INT ? static_cast<void*>(&a.i) : &a.re;
+      if (std::memcmp(at, &n.value.v, 8)) {
+        std::memcpy(at, &n.value.v, 8);
+        changed.push_back(&r.program->body.nodes[node]);
+      }
       break;
     }
-  if (changed) r.program->plan.store(nullptr);
+  if (changed.empty()) return;
+  // Only this scope has the program.
+  std::shared_ptr<const Plan> plan = r.program->plan.load();
+  if (plan && !renumber(*r.program, const_cast<Plan&>(*plan), changed))
+    r.program->plan.store(nullptr);
 }
 
 void Scope::carry_out(Known::Ready& r, Flush& told) {
@@ -281,6 +287,8 @@ void Scope::begin_again() {
   region_++;
   std::vector<Slot> slots;
   slots.swap(slots_);  // what dies with them asks for us
+  slots.clear();
+  if (slots_.empty()) slots_.swap(slots);  // its memory serves again
   numbers_.clear();
   calls_ = matched_ = 0, bytes_ = 0;
   at_ = &memory_->root;

@@ -187,10 +187,12 @@ const aj_lazy lazy_table = {
     .forget = forget,
 };
 
-void Lock::lock() {
-  if (mutex_.try_lock()) return;
+void Lock::wait(const void* me) {
   void* parked = lower_table->park();
-  mutex_.lock();
+  waiting_++;
+  for (const void* other = nullptr; !owner_.compare_exchange_weak(other, me); other = nullptr)
+    if (other) owner_.wait(other);
+  waiting_--;
   lower_table->unpark(parked);
 }
 

@@ -84,6 +84,8 @@ struct Plan {
 };
 
 std::shared_ptr<const Plan> plan_of(const Program& p, int32_t device_type);
+// False: it has to be made again.
+bool renumber(const Program& p, Plan& plan, const std::vector<const Node*>& changed);
 // Groups of the sequence; none reaches into a part or out of it.
 void find_groups(const Program& p, const Block& b, Sequence& s);
 

@@ -38,6 +38,7 @@ int lock_command(const Words& words);
 int verify_command(const Words& words);
 int bindgen_command(const Words& words);
 int graph_command(const Words& words);
+int look_command(const Words& words);     // of `adjoin graph`, too
 int convert_command(const Words& words);  // of `adjoin graph`
 int run_program_command(const Words& words);
 bool is_program(

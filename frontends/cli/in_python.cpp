@@ -1,5 +1,5 @@
 // frontends/cli/in_python.cpp: commands that a module of the Python package carries out: `adjoin
-// run`, `adjoin opcheck`, `adjoin graph convert`.
+// run`, `adjoin opcheck`, `adjoin graph convert | time | diff | picture`.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -42,6 +42,7 @@ namespace {
 }  // namespace
 
 int opcheck_command(const Words& words) { become("adjoin.testing.opcheck", "opcheck", words); }
+int look_command(const Words& words) { become("adjoin.jit._look", "graph", words); }
 int convert_command(const Words& words) { become("adjoin.jit._convert", "graph convert", words); }
 int run_command(const Words& words) {
   if (is_program(words)) return run_program_command(words);

@@ -19,6 +19,7 @@ constexpr const char* kHelp =
     "  adjoin new-op NAME           writes an op with kernel, derivative and test to start from\n"
     "  adjoin graph show FILE       the text of a captured program; check says whether it is "
     "sound\n"
+    "  adjoin graph time FILE       how long it takes; picture draws it, diff A B compares two\n"
     "  adjoin graph convert A B     between .onnx, PyTorch's .pt and .pt2, and .aj\n"
     "  adjoin run PROGRAM           runs a Python program whose `import torch` is Adjoin\n"
     "  adjoin run MODEL.aj          runs a captured program without Python\n"

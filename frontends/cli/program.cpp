@@ -141,18 +141,22 @@ int run_program_command(const Words& words) try {
 int graph_command(const Words& words) try {
   if (!words.empty() && words[0] == "convert")
     return convert_command(Words(words.begin() + 1, words.end()));
+  if (!words.empty() && (words[0] == "time" || words[0] == "diff" || words[0] == "picture"))
+    return look_command(words);
   Arguments a(
-      "adjoin graph show|check FILE | convert FROM TO",
+      "adjoin graph show|check|time|picture FILE | diff ONE OTHER | convert FROM TO",
       "show prints the text of a program (.aj, .ajir). check reads it, without running anything, "
       "and says "
       "whether its ops are known here, its values are sound and its text is read back as it is. "
-      "convert goes between .onnx, PyTorch's .pt and .pt2, and .aj; `adjoin graph convert "
-      "--help`.");
+      "time says how long it takes, fused and call by call; picture draws it (SVG); diff says "
+      "which calls "
+      "and results differ. convert goes between .onnx, PyTorch's .pt and .pt2, and .aj. `adjoin "
+      "graph WORD --help` tells more.");
   a.positional("words", 2);
   if (!a.parse(words)) return 0;
   const Words given = a.has("words") ? a.get<Words>("words") : Words();
   if (given.size() != 2 || (given[0] != "show" && given[0] != "check"))
-    throw a.misuse("graph: show or check, and a file; or convert, and two");
+    throw a.misuse("graph: show, check, time or picture, and a file; or diff or convert, and two");
   Program program = open_program(given[1]);
   const std::string text = program.text();
   if (given[0] == "show") {

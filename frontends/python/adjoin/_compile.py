@@ -24,6 +24,7 @@ OWN = {"check": False, "fused": True}
 TRIES = 3  # calls of each kind that are timed before it is decided
 GAIN = 0.98  # of eager's time, above which it is not worth it
 _all = weakref.WeakSet()  # what reset() reaches
+_C.compile_switches([(vars(compiler), "_stance"), (vars(config), "disable")])
 
 
 def list_options():
@@ -57,11 +58,11 @@ def _checked(backend, mode, options):
     return own
 
 
-def compile(model, *, fullgraph, dynamic, backend, mode, options, disable, check):
+def compile(model, *, fullgraph, dynamic, backend, mode, options, disable, check, replay):
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable,
-            check=check,
+            check=check, replay=replay,
         )  # fmt: skip
     if not callable(model):
         raise TypeError(f"compile: a function or module is wanted, not {type(model).__name__}")
@@ -72,8 +73,8 @@ def compile(model, *, fullgraph, dynamic, backend, mode, options, disable, check
     if isinstance(model, Module):
         from ._dynamo.eval_frame import OptimizedModule
 
-        return OptimizedModule(model, flags)
-    return compiled_function(model, flags)
+        return OptimizedModule(model, flags, replay, dynamic)
+    return compiled_function(model, flags, replay, dynamic)
 
 
 class Compiled:
@@ -81,12 +82,14 @@ class Compiled:
 
     def __init__(self, function, flags):
         self.function, self.flags = function, flags
+        self.face = _C.compiled(function, self.look)
         self.reset()
         _all.add(self)
 
     def reset(self):
         self.memory = None
-        self.plain = 0  # calls that are made as they are before the next look
+        # Calls that are made as they are, or in a scope, before the next look.
+        self.face.plain = self.face.together = 0
         self.calls = 0
         self.lazy = self.eager = None  # the shortest times, ns
         self.tries = self.misses = 0
@@ -121,7 +124,15 @@ class Compiled:
             return self.pass_on("its calls are others each time", result) if self.misses > 8 else result
         self.misses = 0
         self.lazy = took if self.lazy is None else min(self.lazy, took)
+        if self.tries >= TRIES and not self.flags:
+            self.together()
         return result
+
+    def together(self):
+        """The next calls are made in a scope, up to the next one that is compared."""
+        self.face.memory, self.face.flags = self.memory, self.flags
+        self.face.together = n = (1 << self.calls.bit_length()) - self.calls - 1
+        self.calls += n
 
     def compared(self, args, kwargs):
         """A call as it is, beside those that are carried out together: the shortest of each counts."""
@@ -146,7 +157,7 @@ class Compiled:
         if self.flags & WHOLE:  # the kind of its arguments is looked at each time
             self.rest = n
         else:
-            self.plain = n
+            self.face.plain = n
         self.lazy = self.eager = None
         self.tries = self.misses = 0
         self.verdict = f"runs as it is: {why}"
@@ -182,18 +193,15 @@ class Compiled:
         return told
 
 
-def compiled_function(function, flags):
+def compiled_function(function, flags, replay=False, dynamic=None):
     """The function that compile gives, with the name and the signature of the one that it was given."""
-    state = Compiled(function, flags)
-    look = state.look
+    if replay:
+        from ._replay import Replayed
 
-    @functools.wraps(function)
-    def compiled(*args, **kwargs):
-        if state.plain:
-            state.plain -= 1
-            return function(*args, **kwargs)
-        return look(args, kwargs)
-
+        state = Replayed(function, flags, dynamic)
+    else:
+        state = Compiled(function, flags)
+    compiled = functools.update_wrapper(state.face, function)
     compiled.explain, compiled._state = state.explain, state
     compiled._torchdynamo_orig_callable = function
     try:

@@ -238,7 +238,16 @@ def get_float32_matmul_precision():
 
 
 def compile(
-    model=None, *, fullgraph=False, dynamic=None, backend="", mode=None, options=None, disable=False, check=False
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="",
+    mode=None,
+    options=None,
+    disable=False,
+    check=False,
+    replay=False,
 ):
     """A function or module whose calls are carried out together: chains of element-wise calls are one walk over memory.
 
@@ -246,7 +255,13 @@ def compile(
     the program that they made then runs. The bits are those of eager. Where no call is fused, or eager was as fast, the
     function runs as it is, and is looked at again now and then; `explain()` of what comes back tells. fullgraph: a value
     that is needed on the way (item, an if) is an error, with its line. check: each call is also carried out alone, and the
-    first difference is an error. dynamic and mode change nothing: sizes that differ are matched apart. Also a decorator.
+    first difference is an error. mode changes nothing, sizes that differ are matched apart. Also a decorator.
+
+    replay: after three equal recordings the program runs in the function's place, and no Python does. That is for a function
+    that depends on its arguments, on modules and on numbers that it reads: they are looked at before each run. One that
+    changes anything besides tensors is refused with the line that does. The 2nd, 4th, 8th, ... run is a recording again; one
+    that differs is an error, which names the line. When other sizes come, one program is made for these and all others from 2
+    on, where it makes the same calls for all; dynamic=False: each has its own.
     """
     from ._compile import compile
 
@@ -259,6 +274,7 @@ def compile(
         options=options,
         disable=disable,
         check=check,
+        replay=replay,
     )
 
 

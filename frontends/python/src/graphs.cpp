@@ -14,7 +14,7 @@
 namespace adjoin::py {
 namespace {
 
-constexpr const char* kCapsule = "adjoin.program";
+constexpr const char* kCapsule = kProgramCapsule;
 
 const aj_programs* table() {
   return extension<aj_programs>("x.program", "jit", "libaj_graph.so");

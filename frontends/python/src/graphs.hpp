@@ -5,6 +5,8 @@
 
 namespace adjoin::py {
 
+constexpr const char* kProgramCapsule = "adjoin.program";
+
 int init_scripts(PyObject* module);  // scripts.cpp: scripted ones
 
 }  // namespace adjoin::py

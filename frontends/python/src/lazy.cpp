@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "compiled.hpp"
 #include "extension.hpp"
 #include "line.hpp"
 #include "methods.hpp"
@@ -125,6 +126,39 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+Scoped in_scope(PyObject* memory, uint32_t flags, PyObject* function, PyObject* const* args,
+                size_t nargsf, PyObject* kwnames, PyObject** out) {
+  *out = nullptr;
+  aj_object* m = memory_of(memory);
+  if (!m) return Scoped::failed;
+  auto before = sized<aj_lazy_stats>(), after = before;
+  if (failed(table()->stats(m, &before)) || failed(table()->enter(m, flags))) return Scoped::failed;
+  note_lines(true);
+  Ref result(PyObject_Vectorcall(function, args, nargsf, kwnames));
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  note_line();
+  note_lines(false);
+  if (aj_status* s = table()->leave()) {
+    if (result) {
+      raise(s);
+      return Scoped::failed;
+    }
+    core->status_free(s);
+  }
+  PyErr_Restore(type, value, traceback);
+  if (!result) return Scoped::failed;
+  *out = result.release();
+  if (failed(table()->stats(m, &after))) {
+    Py_CLEAR(*out);
+    return Scoped::failed;
+  }
+  const bool met = after.calls - before.calls == after.matched - before.matched;
+  return met ? Scoped::met : Scoped::fresh;
+}
+
+bool scope_here() { return opened && table()->depth() > 0; }
 
 int init_lazy(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "compiled.hpp"
 #include "dispatch.hpp"
 #include "line.hpp"
 #include "methods.hpp"
@@ -118,7 +119,7 @@ int fill(PyObject* module) {
       init_module_base, init_module_tree, init_runtime,   init_operate,   init_streams,
       init_optimizer,   init_autocast,    init_define,    init_pt_read,   init_pt_write,
       init_ipc,         init_memory,      init_transform, init_forward,   init_distributed,
-      init_dispatch,    init_graphs,      init_lazy,      init_package,
+      init_dispatch,    init_graphs,      init_lazy,      init_compiled,  init_package,
   };
   for (auto part : parts)
     if (part(module) < 0) return -1;

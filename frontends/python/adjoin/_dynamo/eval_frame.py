@@ -6,12 +6,12 @@ from ..nn.modules.module import Module
 class OptimizedModule(Module):
     """What compile() makes of a module: its own parameters, and its calls matched with those of earlier times."""
 
-    def __init__(self, module, flags=0):
+    def __init__(self, module, flags=0, replay=False, dynamic=None):
         super().__init__()
         from .._compile import compiled_function
 
         self.add_module("_orig_mod", module)
-        object.__setattr__(self, "_compiled", compiled_function(module.__call__, flags))
+        object.__setattr__(self, "_compiled", compiled_function(module.__call__, flags, replay, dynamic))
         self.explain = self._compiled.explain
         self.training = module.training
 

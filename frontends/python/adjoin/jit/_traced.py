@@ -78,8 +78,9 @@ class Mixed(Program):
         return put_together(self.form_out, _C.script_call(self.handle, "traced", tuple(leaves), {}))
 
 
-def capture(call, name, args, kwargs, params, limit):
-    """The program of call(*args, **kwargs); params: (name, tensor) of those that stay themselves."""
+def capture(call, name, args, kwargs, params, limit, kept=None):
+    """The program of call(*args, **kwargs); params: (name, tensor) of those that stay themselves. kept, a list, gets what the
+    call gave."""
     leaves = []
     form_in = take_apart((args, kwargs), leaves)
     if len({id(t) for t in leaves}) != len(leaves):
@@ -98,6 +99,8 @@ def capture(call, name, args, kwargs, params, limit):
         results = []
         form_out = take_apart(call(*given, **named), results)
         handle = _C.program_end(results, json.dumps(form_in), json.dumps(form_out))
+        if kept is not None:
+            kept.append(put_together(form_out, results))
         scripts = _tracing.scripts
     finally:
         _tracing.on, _tracing.scripts = False, None
@@ -211,6 +214,13 @@ class _Shown:
         return _C.program_text(self._traced.program.handle)
 
     graph = code
+
+    def _repr_svg_(self):
+        """What a notebook shows: each call a box under those whose results it takes."""
+        from ._picture import svg
+
+        handle = self._traced.program.handle
+        return svg(self.code, lambda line: _C.program_source(handle, line))
 
     def stats(self):
         """Of the last run: calls of the program, walks over whole tensors, fused groups, calls inside of them."""
