@@ -19,6 +19,7 @@ typedef struct aj_group_def { /* EXTENSIBLE */
   const int32_t* ranks;        /* of the world, in the group's order */
   int32_t size, rank;          /* rank: of this process in the group */
   int64_t timeout_ms;          /* of each collective */
+  int32_t device_index, reserved; /* which of the devices: every process its own */
 } aj_group_def;
 
 /* Gradients of leaves, averaged while backward passes go on. views[i] is a part of flats[bucket_of[i]], where
@@ -82,6 +83,8 @@ typedef struct aj_distributed { /* EXTENSIBLE. "x.distributed", 1 */
   void (*reducer_missing)(void* reducer, uint8_t* missing, int32_t* waits);
   void (*reducer_hook)(void* reducer, int32_t on); /* on: `full` reduces every bucket, nothing is scaled */
   void (*reducer_drop)(void* reducer);
+  /* Can the engine ("": the first one) serve the device here? io->engine and path say what it is. */
+  aj_status* (*engine_caps)(aj_str engine, aj_str device, aj_comm_caps* io);
 } aj_distributed;
 
 #ifdef __cplusplus

@@ -70,6 +70,18 @@ const aj_comm* engine_named(const std::string& slot, std::string_view wanted, st
 
 }  // namespace
 
+const aj_comm* find_engine(std::string_view wanted, const std::string& device) {
+  std::string known;
+  if (const aj_comm* found = engine_named("aj.comm/" + device, wanted, &known)) return found;
+  if (wanted.empty())
+    raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device,
+          "'; apt-get install libgloo-dev and ./run build make the plugin gloo (adjoin plugins why "
+          "gloo)");
+  raise(AJ_NOT_FOUND, "no plugin offers the engine '", wanted, "' for ", device,
+        "; there are: ", known.empty() ? "none" : known.c_str(), " (adjoin plugins why ", wanted,
+        ")");
+}
+
 Work::~Work() {
   if (group) group->forget(*this);
 }
@@ -78,26 +90,22 @@ Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
     : link_(std::move(link)),
       name_(kit::view_of(def.name)),
       label_(def.label.len ? kit::view_of(def.label) : kit::view_of(def.name)),
-      device_(kit::view_of(def.device)),
+      device_name_(kit::view_of(def.device)),
       ranks_(def.ranks, def.ranks + def.size),
       rank_(def.rank),
       timeout_ms_(def.timeout_ms) {
-  const std::string_view wanted = kit::view_of(def.engine);
-  std::string known;
-  engine_ = engine_named("aj.comm/" + device_, wanted, &known);
-  if (!engine_ && wanted.empty())
-    raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device_,
-          "'; apt-get install libgloo-dev and ./run build make the plugin gloo (adjoin plugins why "
-          "gloo)");
-  if (!engine_)
-    raise(AJ_NOT_FOUND, "no plugin offers the engine '", wanted, "' for ", device_,
-          "; there are: ", known.empty() ? "none" : known.c_str(), " (adjoin plugins why ", wanted,
-          ")");
+  if (device_name_ != "cpu") {
+    int32_t type = 0;
+    kit::check(kit::core().device_find(def.device, &type));
+    device_ = {DLDeviceType(type),
+               AJ_HAS_FIELD(&def, aj_group_def, device_index) ? def.device_index : 0};
+  }
+  engine_ = find_engine(kit::view_of(def.engine), device_name_);
   can_.struct_size = sizeof can_;
-  kit::check(engine_->caps(engine_->self, {kDLCPU, 0}, &can_));
+  kit::check(engine_->caps(engine_->self, device_, &can_));
   aj_comm_config config = {};
   config.struct_size = sizeof config;
-  config.device = {kDLCPU, 0};
+  config.device = device_;
   config.rank = rank_;
   config.size = def.size;
   config.name = kit::str(name_);
@@ -178,6 +186,12 @@ void Group::refuse_what_it_cannot(const aj_coll& c) const {
     raise(AJ_INVALID_ARGUMENT, "there is no collective of kind ", c.kind, " and op ", c.op);
   if (!(can_.kinds >> c.kind & 1))
     raise(AJ_UNIMPLEMENTED, kKinds[c.kind], ": the engine ", engine_->name, " does not have it");
+  const DLDevice d = c.device;
+  if (d.device_type != device_.device_type || d.device_id != device_.device_id)
+    raise(AJ_INVALID_ARGUMENT, kKinds[c.kind], ": the group has the engine ", engine_->name,
+          " for ", device_name_, ":", device_.device_id, "; its tensors are on ",
+          kit::core().device_name(int32_t(d.device_type)), ":", d.device_id,
+          ": a process uses one device of a kind");
   if (!reduces(c.kind)) return;
   aj_dtype_info info = {};
   info.struct_size = sizeof info;
@@ -300,7 +314,7 @@ void Group::sweep() {
 }
 
 void Group::capabilities(aj_comm_caps* io) {
-  kit::check(engine_->caps(engine_->self, {kDLCPU, 0}, io));
+  kit::check(engine_->caps(engine_->self, device_, io));
 }
 
 void Group::close() {

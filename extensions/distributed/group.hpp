@@ -27,6 +27,9 @@ struct Record {  // of one collective, for messages and the history
 
 class Group;
 
+// The engine of that name ("": the first one) for a device; raises with those that there are.
+const aj_comm* find_engine(std::string_view wanted, const std::string& device);
+
 struct Work {
   std::shared_ptr<Group> group;
   std::shared_ptr<Record> record;
@@ -65,7 +68,8 @@ class Group : public std::enable_shared_from_this<Group> {
   void refuse_what_it_cannot(const aj_coll& c) const;
 
   std::shared_ptr<Link> link_;
-  std::string name_, label_, device_;
+  std::string name_, label_, device_name_;
+  DLDevice device_ = {kDLCPU, 0};
   std::vector<int32_t> ranks_;
   int32_t rank_;
   int64_t timeout_ms_;

@@ -66,6 +66,12 @@ aj_status* group_history(void* g, aj_object** out) {
   return guard("",
                [&] { kit::check(kit::core().string_new(kit::str(group_of(g).history()), out)); });
 }
+aj_status* engine_caps(aj_str engine, aj_str device, aj_comm_caps* io) {
+  return guard("", [&] {
+    const aj_comm* found = find_engine(kit::view_of(engine), copy(device));
+    kit::check(found->caps(found->self, {kDLCPU, 0}, io));
+  });
+}
 void group_close(void* g) {
   group_of(g).close();
   delete static_cast<Held*>(g);
@@ -139,6 +145,7 @@ const aj_distributed table = {
     .reducer_missing = reducer_missing,
     .reducer_hook = reducer_hook,
     .reducer_drop = reducer_drop,
+    .engine_caps = engine_caps,
 };
 
 }  // namespace

@@ -196,6 +196,7 @@ void Reducer::launch(Bucket& b) {
   c.peer = -1;
   c.count = uint64_t(b.flat.numel());
   c.dtype = b.flat.dtype();
+  c.device = {kDLCPU, 0};
   c.in = c.out = memory_of(b.flat);
   aj_tensor* kept = b.flat.get();
   b.work = group_->start(c, 0, &kept, 1);

@@ -168,15 +168,15 @@ PyObject* leave(PyObject*, PyObject* held) {
   Py_RETURN_NONE;
 }
 
-// group_open(link, name, label, engine, device, ranks, rank, timeout)
+// group_open(link, name, label, engine, device, its index, ranks, rank, timeout)
 PyObject* group_open(PyObject*, PyObject* args) {
   PyObject *held, *list;
   const char *name, *label, *engine, *device;
   auto def = sized<aj_group_def>();
   long long timeout;
   void* group;
-  if (!PyArg_ParseTuple(args, "OssssO!iL", &held, &name, &label, &engine, &device, &PyTuple_Type,
-                        &list, &def.rank, &timeout))
+  if (!PyArg_ParseTuple(args, "OssssiO!iL", &held, &name, &label, &engine, &device,
+                        &def.device_index, &PyTuple_Type, &list, &def.rank, &timeout))
     return nullptr;
   void* link = PyCapsule_GetPointer(held, kLink);
   std::vector<int32_t> ranks;
@@ -189,6 +189,17 @@ PyObject* group_open(PyObject*, PyObject* args) {
   def.timeout_ms = timeout;
   if (!link || !waited([&] { return table()->group_open(link, &def, &group); })) return nullptr;
   return PyCapsule_New(group, kGroup, nullptr);
+}
+
+// engine(name, device): "nccl 2.28.9"; raises where it cannot serve.
+PyObject* engine(PyObject*, PyObject* args) {
+  const char *name, *device;
+  auto caps = sized<aj_comm_caps>();
+  if (!PyArg_ParseTuple(args, "ss", &name, &device) || !table() ||
+      !waited([&] { return table()->engine_caps(str(name), str(device), &caps); }))
+    return nullptr;
+  const std::string_view text = view(caps.engine);
+  return PyUnicode_FromStringAndSize(text.data(), Py_ssize_t(text.size()));
 }
 
 PyObject* group_close(PyObject*, PyObject* held) {
@@ -218,7 +229,8 @@ bool take_counts(PyObject* list, std::vector<uint64_t>* out, const uint64_t** at
   return !PyErr_Occurred();
 }
 
-bool take_memory(PyObject* o, std::vector<aj_tensor*>* keep, DLDataType* dtype, char** at) {
+// All memory of a collective is on one device; the group says whether that is its own.
+bool take_memory(PyObject* o, std::vector<aj_tensor*>* keep, aj_coll* c, char** at) {
   if (o == Py_None) return true;
   if (!is_tensor(o)) {
     PyErr_Format(PyExc_TypeError, "distributed: wanted a tensor, not %s", Py_TYPE(o)->tp_name);
@@ -226,12 +238,15 @@ bool take_memory(PyObject* o, std::vector<aj_tensor*>* keep, DLDataType* dtype, 
   }
   aj_tensor* t = tensor_of(o);
   if (!settled(t, "distributed")) return false;
-  if (!(t->obj.flags & AJ_TENSOR_DENSE) || !on_host(t)) {
-    PyErr_SetString(PyExc_RuntimeError, "distributed: an engine wants dense memory of the cpu");
+  const bool same = keep->empty() || (t->dl.device.device_type == c->device.device_type &&
+                                      t->dl.device.device_id == c->device.device_id);
+  if (!(t->obj.flags & AJ_TENSOR_DENSE) || !same) {
+    PyErr_SetString(PyExc_RuntimeError, "distributed: an engine wants dense memory of one device");
     return false;
   }
   keep->push_back(t);
-  *dtype = t->dl.dtype;
+  c->dtype = t->dl.dtype;
+  c->device = t->dl.device;
   *at = data_of(t);
   return true;
 }
@@ -252,11 +267,12 @@ PyObject* start(PyObject*, PyObject* args) {
   c.count = count;
   c.dtype = {kDLUInt, 8, 1};
   c.device = {kDLCPU, 0};
-  if (!group || !take_memory(in, &keep, &c.dtype, &from) ||
-      !take_memory(out, &keep, &c.dtype, &to) || !take_counts(in_counts, &ins, &c.in_counts) ||
-      !take_counts(out_counts, &outs, &c.out_counts))
+  if (!group || !take_memory(in, &keep, &c, &from) || !take_memory(out, &keep, &c, &to) ||
+      !take_counts(in_counts, &ins, &c.in_counts) || !take_counts(out_counts, &outs, &c.out_counts))
     return nullptr;
   c.in = from, c.out = to;
+  if (c.device.device_type != kDLCPU && failed(core->stream_current(c.device, &c.stream)))
+    return nullptr;
   note_line();
   void* work;
   if (!waited([&] {
@@ -434,6 +450,7 @@ PyMethodDef functions[] = {
     {"dist_tell", tell, METH_VARARGS, nullptr},
     {"dist_leave", leave, METH_O, nullptr},
     {"dist_group_open", group_open, METH_VARARGS, nullptr},
+    {"dist_engine", engine, METH_VARARGS, nullptr},
     {"dist_group_close", group_close, METH_O, nullptr},
     {"dist_group_history", group_history, METH_O, nullptr},
     {"dist_start", start, METH_VARARGS, nullptr},

@@ -75,7 +75,7 @@ class Program:
         world = f"program{self.number}"
         _C.dist_join(link, world, r, self.n)
         group = _C.dist_group_open(
-            link, f"{world}/default", "default", "simulated", "cpu", tuple(range(self.n)), r, 20000
+            link, f"{world}/default", "default", "simulated", "cpu", 0, tuple(range(self.n)), r, 20000
         )
         self.here.wait(30)
         try:

@@ -1,7 +1,7 @@
 """adjoin.distributed._collectives: collectives of tensors, in tensor and list forms.
 
-An engine wants dense memory of the processor. A tensor that is none, strided or of another device, is copied for it and its
-result is copied back when the work is waited for.
+An engine wants dense memory of its device. A tensor that is none, strided or of a device that no engine of the group serves, is
+copied for it, the latter into the processor's memory, and its result is copied back when the work is waited for.
 """
 
 import math
@@ -23,23 +23,36 @@ def _check(t, who):
     return t.detach()
 
 
-def _given(t, who):
-    """The elements of t, dense and on the processor."""
-    return _check(t, who).cpu().contiguous()
+def _given(t, group, who):
+    """The elements of t, dense and where an engine takes them."""
+    t = _check(t, who)
+    if t.device.type != "cpu" and group._on(t.device) is None:
+        t = _staged(t).copy_(t)
+    return t.contiguous()
 
 
-def _place(t, who):
+def _staged(t):
+    """Memory of the processor for the elements of a device's tensor, which the device reaches fast where it can."""
+    held = adjoin.empty(t.shape, dtype=t.dtype)
+    try:
+        return held.pin_memory(t.device.type)
+    except (RuntimeError, NotImplementedError):  # such memory is not known there
+        return held
+
+
+def _place(t, group, who):
     """(dense memory for the results, what brings them to t): t's own memory if that will do."""
     t = _check(t, who)
-    if t.device.type == "cpu" and t.is_contiguous():
+    served = t.device.type == "cpu" or group._on(t.device) is not None
+    if served and t.is_contiguous():
         return t, None
-    held = adjoin.empty(t.shape, dtype=t.dtype)
+    held = adjoin.empty(t.shape, dtype=t.dtype, device=t.device) if served else _staged(t)
     return held, lambda: t.copy_(held)
 
 
-def _filled(t, who):
+def _filled(t, group, who):
     """The same, with t's elements in it."""
-    held, back = _place(t, who)
+    held, back = _place(t, group, who)
     if back is not None:
         held.copy_(t.detach())
     return held, back
@@ -54,10 +67,12 @@ def start(group, kind, given, held, after=None, *, op=0, factor=1.0, peer=-1, ta
         if op == ReduceOp.PREMUL_SUM.value and held is not None:
             held.mul_(factor)
         return Work(after=after, tensors=tensors)
+    one = given if given is not None else held
     if count is None:
-        count = (given if given is not None else held).numel()
+        count = one.numel()
     try:
-        native = _C.dist_start(group._native, kind, op, peer, tag, count, given, held, *counts, factor)
+        native = group._native if one is None else group._on(one.device)
+        native = _C.dist_start(native, kind, op, peer, tag, count, given, held, *counts, factor)
     except RuntimeError as error:
         raise (error if isinstance(error, NotImplementedError) else DistBackendError(str(error))) from None
     return Work(native, after, tensors)
@@ -103,9 +118,9 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     """The tensor gets the sum (or what ``op`` says) of all processes'."""
-    number, factor = reduction(op)
-    held, back = _filled(tensor, "all_reduce")
-    work = start(of(group), ALL_REDUCE, held, held, back, op=number, factor=factor, tensors=[tensor])
+    group, (number, factor) = of(group), reduction(op)
+    held, back = _filled(tensor, group, "all_reduce")
+    work = start(group, ALL_REDUCE, held, held, back, op=number, factor=factor, tensors=[tensor])
     return _end(work, async_op)
 
 
@@ -118,7 +133,7 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     """The tensor of ``dst`` gets the sum of all processes'; those of others are kept."""
     group, (number, factor) = of(group), reduction(op)
     root = place_in(group, 0 if dst is None else dst, group_dst, "dst")
-    held, back = _filled(tensor, "reduce")
+    held, back = _filled(tensor, group, "reduce")
     back = back if group.rank() == root else None
     work = start(group, REDUCE, held, held, back, op=number, factor=factor, peer=root, tensors=[tensor])
     return _end(work, async_op)
@@ -128,7 +143,7 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """The tensor of ``src`` goes to all."""
     group = of(group)
     root = place_in(group, 0 if src is None else src, group_src, "src")
-    held, back = _filled(tensor, "broadcast")
+    held, back = _filled(tensor, group, "broadcast")
     back = None if group.rank() == root else back
     return _end(start(group, BROADCAST, held, held, back, peer=root, tensors=[tensor]), async_op)
 
@@ -140,8 +155,8 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     _same([tensor, *tensor_list], "all_gather")
     _equal(tensor, tensor_list[group.rank()], "all_gather")
     counts = [t.numel() for t in tensor_list]
-    given = _given(tensor, "all_gather")
-    held = adjoin.empty(sum(counts), dtype=tensor.dtype)
+    given = _given(tensor, group, "all_gather")
+    held = adjoin.empty(sum(counts), dtype=tensor.dtype, device=given.device)
     kind, sizes = (ALL_GATHER, None) if len(set(counts)) == 1 else (ALL_GATHER_V, tuple(counts))
     work = start(
         group, kind, given, held, lambda: _spread(held, tensor_list), counts=(None, sizes), tensors=tensor_list
@@ -157,8 +172,8 @@ def _spread(held, tensors):
             begin += t.numel()
 
 
-def _joined(tensors, who):
-    return adjoin.cat([_given(t, who).reshape(-1) for t in tensors])
+def _joined(tensors, group, who):
+    return adjoin.cat([_given(t, group, who).reshape(-1) for t in tensors])
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -170,8 +185,8 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
         raise ValueError(
             f"all_gather_into_tensor: {output_tensor.numel()} elements for {input_tensor.numel()} of {count}"
         )
-    held, back = _place(output_tensor, "all_gather_into_tensor")
-    given = _given(input_tensor, "all_gather_into_tensor")
+    held, back = _place(output_tensor, group, "all_gather_into_tensor")
+    given = _given(input_tensor, group, "all_gather_into_tensor")
     return _end(start(group, ALL_GATHER, given, held, back, tensors=[output_tensor]), async_op)
 
 
@@ -179,12 +194,12 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     """gather_list[i] of ``dst`` gets the tensor of process i."""
     group = of(group)
     root = place_in(group, 0 if dst is None else dst, group_dst, "dst")
-    given, held, after = _given(tensor, "gather"), None, None
+    given, held, after = _given(tensor, group, "gather"), None, None
     if group.rank() == root:
         _parts([] if gather_list is None else gather_list, group, "gather", "gather_list")
         for t in gather_list:
             _equal(tensor, t, "gather")
-        held = adjoin.empty(tensor.numel() * group.size(), dtype=tensor.dtype)
+        held = adjoin.empty(tensor.numel() * group.size(), dtype=tensor.dtype, device=given.device)
         after = lambda: _spread(held, gather_list)  # noqa: E731
     elif gather_list:
         raise ValueError(f"gather: gather_list is for dst alone, which is rank {group._ranks[root]}")
@@ -200,10 +215,10 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         _parts([] if scatter_list is None else scatter_list, group, "scatter", "scatter_list")
         for t in scatter_list:
             _equal(t, tensor, "scatter")
-        given = _joined(scatter_list, "scatter")
+        given = _joined(scatter_list, group, "scatter")
     elif scatter_list:
         raise ValueError(f"scatter: scatter_list is for src alone, which is rank {group._ranks[root]}")
-    held, back = _place(tensor, "scatter")
+    held, back = _place(tensor, group, "scatter")
     return _end(start(group, SCATTER, given, held, back, peer=root, count=held.numel(), tensors=[tensor]), async_op)
 
 
@@ -215,8 +230,8 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
         raise ValueError(
             f"reduce_scatter_tensor: {input.numel()} elements make no parts of {output.numel()} for {group.size()} processes"
         )
-    held, back = _place(output, "reduce_scatter_tensor")
-    given = _given(input, "reduce_scatter_tensor")
+    held, back = _place(output, group, "reduce_scatter_tensor")
+    given = _given(input, group, "reduce_scatter_tensor")
     work = start(
         group, REDUCE_SCATTER, given, held, back, op=number, factor=factor, count=held.numel(), tensors=[output]
     )
@@ -225,10 +240,11 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """The output gets the sum of all processes' input_list[i], i being this process's rank."""
-    _parts(input_list, of(group), "reduce_scatter", "input_list")
+    group = of(group)
+    _parts(input_list, group, "reduce_scatter", "input_list")
     for t in input_list:
         _equal(t, output, "reduce_scatter")
-    return reduce_scatter_tensor(output, _joined(input_list, "reduce_scatter"), op, group, async_op)
+    return reduce_scatter_tensor(output, _joined(input_list, group, "reduce_scatter"), op, group, async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -238,9 +254,9 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     _parts(output_tensor_list, group, "all_to_all", "output_tensor_list")
     _same([*input_tensor_list, *output_tensor_list], "all_to_all")
     _equal(input_tensor_list[group.rank()], output_tensor_list[group.rank()], "all_to_all")
-    given = _joined(input_tensor_list, "all_to_all")
+    given = _joined(input_tensor_list, group, "all_to_all")
     counts = tuple(t.numel() for t in input_tensor_list), tuple(t.numel() for t in output_tensor_list)
-    held = adjoin.empty(sum(counts[1]), dtype=given.dtype)
+    held = adjoin.empty(sum(counts[1]), dtype=given.dtype, device=given.device)
     after = lambda: _spread(held, output_tensor_list)  # noqa: E731
     return _end(start(group, ALL_TO_ALL_V, given, held, after, counts=counts, tensors=output_tensor_list), async_op)
 
@@ -249,7 +265,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     """Each process gives a part of its input to each, and its output is what it gets; parts are of the first dimension."""
     group = of(group)
     _same([output, input], "all_to_all_single")
-    given, (held, back) = _given(input, "all_to_all_single"), _place(output, "all_to_all_single")
+    given, (held, back) = _given(input, group, "all_to_all_single"), _place(output, group, "all_to_all_single")
     if output_split_sizes or input_split_sizes:
         counts = _rows(input, input_split_sizes, group, "input"), _rows(output, output_split_sizes, group, "output")
         work = start(group, ALL_TO_ALL_V, given, held, back, counts=counts, tensors=[output])
@@ -290,14 +306,14 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """Starts to send a tensor to a process, which receives it."""
     group = of(group)
     peer = _other(group, dst, group_dst, "dst", "isend")
-    return start(group, SEND, _given(tensor, "isend"), None, peer=peer, tag=tag, tensors=[tensor])
+    return start(group, SEND, _given(tensor, group, "isend"), None, peer=peer, tag=tag, tensors=[tensor])
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """Starts to receive a tensor that a process sends, of the same dtype and size."""
     group = of(group)
     peer = _other(group, src, group_src, "src", "irecv")
-    held, back = _place(tensor, "irecv")
+    held, back = _place(tensor, group, "irecv")
     return start(group, RECV, None, held, back, peer=peer, tag=tag, tensors=[tensor])
 
 

@@ -2,7 +2,9 @@
 
 import atexit
 import os
+import re
 import sys
+import threading
 import traceback
 
 from .. import _C
@@ -16,9 +18,13 @@ _NOBODY = "Default process group has not been initialized, please make sure to c
 class ProcessGroup:
     """The processes that take part, in their order."""
 
-    def __init__(self, label, backend, ranks, rank, native=None, timeout=default_pg_timeout):
+    def __init__(self, label, backend, ranks, rank, native=None, timeout=default_pg_timeout, devices=None):
         self.group_name, self.group_desc = label, label
         self._backend, self._ranks, self._rank, self._native, self._timeout = backend, ranks, rank, native, timeout
+        self._devices, self._opened = (
+            devices,
+            {},
+        )  # engines for tensors of devices; of these each is opened with the first tensor
 
     def rank(self):
         """The place of this process in the group."""
@@ -36,10 +42,20 @@ class ProcessGroup:
         """The last collectives, one a line: its state, what it is, and the line that started it."""
         return _C.dist_group_history(self._native) if self._native is not None else ""
 
+    def _on(self, device):
+        """The native group that takes a device's tensors as they are; None: they go through the processor's memory."""
+        kind = device.type
+        if kind == "cpu" or self._devices is None:
+            return self._native if kind == "cpu" else None
+        if kind not in self._opened:
+            self._opened[kind] = self._devices.open(kind, device.index or 0)
+        return self._opened[kind]
+
     def _close(self):
-        native, self._native = self._native, None
-        if native is not None:
-            _C.dist_group_close(native)
+        natives, self._native, self._opened = [self._native, *self._opened.values()], None, {}
+        for native in natives:
+            if native is not None:
+                _C.dist_group_close(native)
         self._ranks = None
 
     def __repr__(self):
@@ -49,18 +65,53 @@ class ProcessGroup:
         return f"ProcessGroup({self.group_name!r}, {processes})"
 
 
+class _Devices:
+    """Engines of a group for tensors of devices. ``wanted``: {device: engine} that the program names; None: what all processes have."""
+
+    def __init__(self, wanted, world_store, link, name, label, ranks, rank, timeout):
+        self.wanted, self.store, self.link, self.name = wanted, world_store, link, name
+        self.label, self.ranks, self.rank, self.timeout = label, ranks, rank, timeout
+
+    def open(self, kind, index):
+        """The native group; None: some process cannot, and nobody has asked for it."""
+        engine, error = (engines_of_devices() if self.wanted is None else self.wanted).get(kind), None
+        if engine is None:
+            return None
+        try:
+            _C.dist_engine(engine, kind)
+        except RuntimeError as e:
+            error = DistBackendError(str(e))
+        key = f"{self.name}/{kind}"
+        if error is None:
+            self.store.add(f"{key}/can", 1)
+        if self.store.add(f"{key}/come", 1) == len(self.ranks):
+            self.store.set(f"{key}/all", b"1")
+        self.store.wait([f"{key}/all"])
+        if error is None and self.store.add(f"{key}/can", 0) == len(self.ranks):
+            return _open(
+                self.link, key, f"{self.label} on {kind}", engine, self.ranks, self.rank, self.timeout, kind, index
+            )
+        if self.wanted is None:
+            return None
+        raise error or DistBackendError(f"{engine}: another process of the group {self.label} has no such engine")
+
+
 class _World:
     """The default group, the others, and the link to the control server."""
 
     def __init__(self, name, link, default, store):
         self.name, self.link, self.default, self.store = name, link, default, store
-        self.groups, self.made = [default], {}
+        self.groups, self.made, self.meetings = (
+            [default],
+            {},
+            {},
+        )  # groups, and meetings of checkpoints, by their members
 
 
 class _Group:
     """``group.WORLD``: the default group, or None."""
 
-    WORLD = property(lambda self: _world.default if _world else None)
+    WORLD = property(lambda self: here().world.default if here().world else None)
 
 
 class GroupMember:
@@ -69,9 +120,20 @@ class GroupMember:
     NON_GROUP_MEMBER = -100
 
 
+class _Place:
+    """Where a process stands: in a world, or in none; how many it has been in. A thread of ``simulation.run`` is a process here."""
+
+    def __init__(self):
+        self.world, self.made = None, 0
+
+
 group = _Group()
-_world = None
-_worlds_made = 0
+_process, _thread = _Place(), threading.local()
+
+
+def here():
+    """The place of the process that this thread belongs to."""
+    return getattr(_thread, "place", _process)
 
 
 # The engine that serves where none is named comes first; the last two are for tests.
@@ -84,6 +146,16 @@ def engines():
     return sorted(found, key=lambda name: _ORDER.index(name) if name in _ORDER else 0)
 
 
+def engines_of_devices():
+    """{device: engine} that plugins offer for tensors of devices, whether its library is there or not."""
+    found = {}
+    for p in _C.plugin_list():
+        for device in re.findall(r"service:aj\.comm/(\w+)", p["provides"]) if p["state"] < 2 else ():
+            if device != "cpu":
+                found.setdefault(device, p["name"])
+    return found
+
+
 def is_available():
     """Whether there is an engine for several processes. A group of one can be made without."""
     return bool(engines())
@@ -91,12 +163,12 @@ def is_available():
 
 def is_initialized():
     """Whether init_process_group was called."""
-    return _world is not None
+    return here().world is not None
 
 
 def is_backend_available(backend):
     """Whether a plugin offers the engine."""
-    return backend.lower() in engines()
+    return is_nccl_available() if backend.lower() == "nccl" else backend.lower() in engines()
 
 
 def is_gloo_available():
@@ -105,8 +177,14 @@ def is_gloo_available():
 
 
 def is_nccl_available():
-    """Whether a plugin offers NCCL."""
-    return is_backend_available("nccl")
+    """Whether NCCL, or RCCL, is found."""
+    for device, name in engines_of_devices().items():
+        try:
+            if name in ("nccl", "rccl") and _C.dist_engine(name, device):
+                return True
+        except RuntimeError:  # the plugin is there, the library is not
+            pass
+    return False
 
 
 def is_mpi_available():
@@ -125,24 +203,30 @@ def is_torchelastic_launched():
 
 
 def _engine(backend):
-    """The engine for the cpu's memory, and the name to tell: "cpu:gloo,cuda:nccl" names one for each device."""
+    """(the engine for the cpu's memory, the name to tell, {device: engine} or None): "cpu:gloo,cuda:nccl" names one for each device."""
     if backend is None:
-        return "", Backend((engines() or ["gloo"])[0])
+        return "", Backend((engines() or ["gloo"])[0]), None
     parts = dict(part.split(":") for part in backend.lower().split(",") if ":" in part)
-    name = parts.get("cpu", "") if parts else backend.lower()
-    known = engines()
+    known, of_devices = engines(), engines_of_devices()
+    name = parts.pop("cpu", "") if parts else backend.lower()
+    if name == "nccl" and name not in known:  # AMD's library is called so in programs
+        name, parts = "", {device: engine for device, engine in of_devices.items() if engine in ("nccl", "rccl")}
+        if parts:
+            return "", Backend("nccl"), parts
+        name = "nccl"
     if name and name not in known:
         raise ValueError(
             f"backend {backend!r}: no plugin offers the engine {name!r}; "
             + (f"there is {', '.join(known)}, which serves tensors of every device through the cpu's memory" if known
                else "there is none: apt-get install libgloo-dev, then ./run build")
         )  # fmt: skip
-    return name, Backend(name or (known or ["gloo"])[0])
+    wanted = {device: of_devices[device] for device in parts if device in of_devices}
+    return name, Backend(name or (known or ["gloo"])[0]), wanted
 
 
-def _open(link, name, label, engine, ranks, rank, timeout):
+def _open(link, name, label, engine, ranks, rank, timeout, device="cpu", index=0):
     try:
-        return _C.dist_group_open(link, name, label, engine, "cpu", tuple(ranks), rank, milliseconds(timeout))
+        return _C.dist_group_open(link, name, label, engine, device, index, tuple(ranks), rank, milliseconds(timeout))
     except RuntimeError as error:
         raise DistBackendError(str(error)) from None
 
@@ -161,23 +245,23 @@ def init_process_group(
     """Makes the group of all processes. ``init_method`` says where they meet: env:// (MASTER_ADDR and MASTER_PORT, or
     `adjoin launch`), tcp://HOST:PORT, file:///PATH; or ``store`` does. Without several processes it is a group of one.
     """
-    global _world, _worlds_made
-    if _world is not None:
+    place = here()
+    if place.world is not None:
         raise ValueError("trying to initialize the default process group twice!")
     timeout = default_pg_timeout if timeout is None else timeout
-    name = f"world{_worlds_made}"
+    name = f"world{place.made}"
     link, rank, size = rendezvous.meet(init_method, store, rank, world_size, timeout, f"adjoin/{name}")
     if link is None:
         default = ProcessGroup("world", Backend(backend or "gloo"), [0], 0, timeout=timeout)
-        _world = _World(name, None, default, store)
+        place.world = _World(name, None, default, store)
     else:
-        _world = _join(backend, link, rank, size, name, timeout)
-    _worlds_made += 1
+        place.world = _join(backend, link, rank, size, name, timeout)
+    place.made += 1
 
 
 def _join(backend, link, rank, size, name, timeout):
     try:
-        engine, told = _engine(backend)
+        engine, told, devices = _engine(backend)
         _C.dist_join(link, name, rank, size)
         kept = _LinkStore(link)
         kept.set_timeout(timeout)
@@ -189,7 +273,8 @@ def _join(backend, link, rank, size, name, timeout):
         _C.dist_disconnect(link)
         raise
     _watch_the_end()
-    default = ProcessGroup("default", told, list(range(size)), rank, native, timeout)
+    devices = _Devices(devices, kept, link, f"{name}/default", "default", range(size), rank, timeout)
+    default = ProcessGroup("default", told, list(range(size)), rank, native, timeout, devices)
     return _World(name, link, default, PrefixStore(f"{name}/user", kept))
 
 
@@ -221,31 +306,40 @@ def _watch_the_end():
     before = sys.excepthook
 
     def tell(kind, error, trace):
-        if _world is not None and _world.link is not None and not isinstance(error, DistBackendError):
-            last = traceback.extract_tb(trace)[-1:]
-            at = f" at {last[0].filename}:{last[0].lineno}" if last else ""
-            said = " ".join(str(error).split())
-            try:
-                _C.dist_tell(_world.link, f"raised {kind.__name__}: {said[:500]}{at}")
-            except RuntimeError:  # the others have ended
-                pass
+        tell_why(error, trace)
         before(kind, error, trace)
 
     sys.excepthook = tell
     atexit.register(_at_exit)
 
 
+def tell_why(error, trace):
+    """The others hear of an exception that ends this process; not of one that they have caused."""
+    world = here().world
+    if world is None or world.link is None or isinstance(error, DistBackendError):
+        return
+    last = traceback.extract_tb(trace)[-1:]
+    at = f" at {last[0].filename}:{last[0].lineno}" if last else ""
+    said = " ".join(str(error).split())
+    try:
+        _C.dist_tell(world.link, f"raised {type(error).__name__}: {said[:500]}{at}")
+    except RuntimeError:  # the others have ended
+        pass
+
+
 def _at_exit():
-    if _world is not None and _world.link is not None:
-        _C.dist_leave(_world.link)  # groups end with the process
-        _C.dist_disconnect(_world.link)
+    world = _process.world
+    if world is not None and world.link is not None:
+        _C.dist_leave(world.link)  # groups end with the process
+        _C.dist_disconnect(world.link)
     rendezvous.end_servers(10000)
 
 
 def _forked():
     """A child has none of the threads: it is alone, and says so when it is asked."""
-    global _world
-    _world = None
+    _process.world = None
+    if hasattr(_thread, "place"):
+        del _thread.place
     rendezvous._servers.clear()
     rendezvous._files.clear()
 
@@ -255,15 +349,16 @@ os.register_at_fork(after_in_child=_forked)
 
 def destroy_process_group(group=None):
     """Ends a group; without one, all of them."""
-    global _world
-    if _world is None:
+    place = here()
+    world = place.world
+    if world is None:
         return
-    if group is not None and group is not _world.default:
+    if group is not None and group is not world.default:
         if group != GroupMember.NON_GROUP_MEMBER:
             group._close()
-            _world.groups.remove(group)
+            world.groups.remove(group)
         return
-    world, _world = _world, None
+    place.world = None
     if world.link is not None:
         _C.dist_leave(world.link)
     for one in world.groups:
@@ -274,9 +369,10 @@ def destroy_process_group(group=None):
 
 def of(group):
     """The group that was given, or the default one."""
-    if _world is None:
+    world = here().world
+    if world is None:
         raise ValueError(_NOBODY)
-    group = _world.default if group is None else group
+    group = world.default if group is None else group
     if group == GroupMember.NON_GROUP_MEMBER:
         raise ValueError("this process is not in the group: only its members may use it")
     if group._ranks is None:
@@ -347,28 +443,29 @@ def get_node_local_rank(fallback_rank=None):
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None,
               device_id=None):  # fmt: skip
     """Another group. Every process of the world calls it, in the same order; who is not in it gets NON_GROUP_MEMBER."""
-    everybody = of(None)._ranks
+    everybody, world = of(None)._ranks, here().world
     ranks = sorted(everybody if ranks is None else ranks)
     for rank in ranks:
-        place_in(_world.default, rank, None, "ranks")
+        place_in(world.default, rank, None, "ranks")
     if len(set(ranks)) != len(ranks):
         raise ValueError(f"new_group: a rank stands twice in {ranks}")
-    mine = _world.default.rank()
+    mine = world.default.rank()
     members = "-".join(map(str, ranks))
-    number = _world.made[members] = _world.made.get(members, 0) + 1
+    number = world.made[members] = world.made.get(members, 0) + 1
     if mine not in ranks:
         return GroupMember.NON_GROUP_MEMBER
-    timeout = _world.default._timeout if timeout is None else timeout
+    timeout = world.default._timeout if timeout is None else timeout
     label = group_desc or f"{members} ({number})"
     if len(ranks) == 1:
-        made = ProcessGroup(label, Backend(backend or _world.default.name()), ranks, 0, timeout=timeout)
+        made = ProcessGroup(label, Backend(backend or world.default.name()), ranks, 0, timeout=timeout)
     else:
-        engine, told = _engine(backend or _world.default.name())
-        native = _open(
-            _world.link, f"{_world.name}/{members}/{number}", label, engine, ranks, ranks.index(mine), timeout
-        )
-        made = ProcessGroup(label, told, ranks, ranks.index(mine), native, timeout)
-    _world.groups.append(made)
+        engine, told, devices = _engine(backend or world.default.name())
+        name, rank = f"{world.name}/{members}/{number}", ranks.index(mine)
+        native = _open(world.link, name, label, engine, ranks, rank, timeout)
+        devices = world.default._devices.wanted if backend is None else devices
+        devices = _Devices(devices, world.default._devices.store, world.link, name, label, ranks, rank, timeout)
+        made = ProcessGroup(label, told, ranks, rank, native, timeout, devices)
+    world.groups.append(made)
     return made
 
 

@@ -324,6 +324,11 @@ def serve(host, port):
         raise DistNetworkError(str(error)) from None
 
 
+def end(server):
+    """Ends a server now."""
+    _C.dist_end_server(server, 0)
+
+
 def connect(host, port, timeout):
     """A link to a server, which may come later."""
     try:

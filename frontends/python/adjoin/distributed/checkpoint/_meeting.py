@@ -9,8 +9,6 @@ from .. import _group
 from .._names import DistBackendError, DistStoreError
 from .api import CheckpointException
 
-_made = {}
-
 
 class Meeting:
     """The processes of a save or a load. Each makes one in the same order; the coordinator is the group's first."""
@@ -22,9 +20,9 @@ class Meeting:
             return
         group = _group.of(group)
         self.rank, self.size = group.rank(), group.size()
-        key = _group._world.name, tuple(group._ranks)
-        _made[key] = number = _made.get(key, 0) + 1
-        self._store = _group._world.store
+        world, key = _group.here().world, tuple(group._ranks)
+        world.meetings[key] = number = world.meetings.get(key, 0) + 1
+        self._store = world.store
         self._seconds = group._timeout.total_seconds() if hasattr(group._timeout, "total_seconds") else group._timeout
         self._name = f"checkpoint/{'-'.join(map(str, group._ranks))}/{number}"
 

@@ -102,11 +102,14 @@ class _Schedule:
         targets = _chunks(target, self.parts)
         came = {way: self._sent(way, train) for way in (FORWARD, BACKWARD)}
         outputs, found = [None] * self.parts, [None] * self.parts
+        remaining = [self.parts] * len(self.stages)
         for what, chunk, part in self._steps(self.rank):
             stage = self.stages[chunk]
             key = stage.stage_index, part
             if what == "F":
-                given = inputs[part] if stage.is_first else self.wires.receive(FORWARD, key, came[FORWARD])
+                given = (
+                    inputs[part] if stage.is_first else self.wires.receive(FORWARD, key, came[FORWARD], stage.device)
+                )
                 output, results = stage.forward_part(part, given, words[part])
                 if stage.is_last:
                     outputs[part] = output
@@ -116,8 +119,9 @@ class _Schedule:
                 else:
                     self.wires.send(FORWARD, (stage.stage_index + 1, part), results)
             elif train:
-                grads = None if stage.is_last else self.wires.receive(BACKWARD, key, came[BACKWARD])
-                back = stage.backward_part(part, found[part] if stage.is_last else None, grads)
+                grads = None if stage.is_last else self.wires.receive(BACKWARD, key, came[BACKWARD], stage.device)
+                remaining[chunk] -= 1
+                back = stage.backward_part(part, found[part] if stage.is_last else None, grads, not remaining[chunk])
                 if back is not None:
                     self.wires.send(BACKWARD, (stage.stage_index - 1, part), back)
         self.wires.settle()

@@ -1,8 +1,12 @@
 """adjoin.distributed.pipelining._stage: one stage: its module, and what it keeps of a part of the batch until its gradients come."""
 
+import contextlib
+
 import adjoin
 
 from ... import distributed as dist
+from ...nn.parallel.distributed import DistributedDataParallel
+from ..fsdp import FSDPModule
 
 
 class PipelineStage:
@@ -36,14 +40,26 @@ class PipelineStage:
             inputs = tuple(
                 t.detach().requires_grad_(t.is_floating_point() and adjoin.is_grad_enabled()) for t in inputs
             )
-        output = self.submod(*inputs, **kwargs)
+        with self._alone():
+            output = self.submod(*inputs, **kwargs)
         outputs = tuple(output) if isinstance(output, (tuple, list)) else (output,)
         self.held[part] = inputs, outputs
         return output, outputs
 
-    def backward_part(self, part, loss, grads):
-        """The gradients of a part's inputs, a tuple; None in the first stage."""
+    def _alone(self):
+        """Gradients of parts add up in this process; those that copy or cut the stage reduce them with the last part's."""
+        return self.submod.no_sync() if isinstance(self.submod, DistributedDataParallel) else contextlib.nullcontext()
+
+    def _reduces(self, outputs, last):
+        if isinstance(self.submod, FSDPModule):
+            self.submod.set_requires_gradient_sync(last)
+        elif last and isinstance(self.submod, DistributedDataParallel):
+            self.submod._arm(outputs)
+
+    def backward_part(self, part, loss, grads, last):
+        """The gradients of a part's inputs, a tuple; None in the first stage. ``last``: of the stage's parts."""
         inputs, outputs = self.held.pop(part)
+        self._reduces(outputs, last)
         if loss is not None:
             loss.backward()
         else:

@@ -41,14 +41,14 @@ class Wires:
             dist.send_object_list([self.shapes[way, key[0]]], to, group)
         self.works += [(dist.isend(t, to, group), t) for t in tensors if t is not None]
 
-    def receive(self, way, key, order):
+    def receive(self, way, key, order, device):
         """What a stage is to get for a part. ``order``: keys in the order in which the neighbour sends."""
         while (way, key) not in self.came:
             following = next(order)
-            self.came[way, following] = self._next(way, following)
+            self.came[way, following] = self._next(way, following, device)
         return self.came.pop((way, key))
 
-    def _next(self, way, key):
+    def _next(self, way, key, device):
         source = (self.rank - 1) % self.size if way == FORWARD else (self.rank + 1) % self.size
         group, sender, _ = self.groups[way, source]
         if (way, key[0], "in") not in self.shapes:
@@ -57,7 +57,7 @@ class Wires:
             self.shapes[way, key[0], "in"] = told[0]
         found = []
         for shape in self.shapes[way, key[0], "in"]:
-            t = None if shape is None else adjoin.empty(shape[0], dtype=shape[1])
+            t = None if shape is None else adjoin.empty(shape[0], dtype=shape[1], device=device)
             if t is not None:
                 dist.recv(t, sender, group)
             found.append(t)

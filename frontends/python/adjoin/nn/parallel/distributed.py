@@ -12,6 +12,7 @@ from ... import _C
 from ... import distributed as dist
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
+from ._parts import Parts, in_parts
 
 _MEGABYTE = 1 << 20
 _FIRST_BUCKET = _MEGABYTE  # the backward pass ends with little to wait for
@@ -20,10 +21,11 @@ _FIRST_BUCKET = _MEGABYTE  # the backward pass ends with little to wait for
 class GradBucket:
     """Gradients of several parameters, one behind the other; what a communication hook gets."""
 
-    def __init__(self, place, params):
+    def __init__(self, place, params, more=0):
         self._place, self._params, self._is_last, self._work = place, params, False, None
         first, count = params[0], sum(p.numel() for p in params)
-        self._flat = adjoin.zeros(count, dtype=first.dtype, device=first.device)
+        self._all = adjoin.zeros(count + more, dtype=first.dtype, device=first.device)  # what goes over the wire
+        self._flat = self._all[:count] if more else self._all
         self._views, begin = [], 0
         for p in params:
             self._views.append(self._flat[begin : begin + p.numel()].reshape(p.shape))
@@ -54,8 +56,8 @@ class GradBucket:
         return self._is_last
 
 
-def _buckets(params, cap):
-    """The last parameters first: their gradients come first. A bucket has one dtype and device."""
+def _buckets(params, cap, flags):
+    """The last parameters first: their gradients come first. A bucket has one dtype and device. The last one carries so many flags."""
     made, open_ones = [], {}
     for p in reversed(params):
         kind = p.dtype, p.device
@@ -68,7 +70,7 @@ def _buckets(params, cap):
         else:
             open_ones[kind] = held, size, limit
     made += [held for held, _, _ in open_ones.values()]
-    buckets = [GradBucket(i, held) for i, held in enumerate(made)]
+    buckets = [GradBucket(i, held, flags if i == len(made) - 1 else 0) for i, held in enumerate(made)]
     buckets[-1]._is_last = True
     return buckets
 
@@ -78,13 +80,14 @@ class _Reducer:
 
     def __init__(self, params, names, group, cap, find_unused):
         self.group, self.find_unused = group, find_unused
-        self.buckets = _buckets(params, cap)
+        self.buckets = _buckets(params, cap, len(params) if find_unused else 0)
         self.params = [p for b in self.buckets for p in b._params]
         self.views = [v for b in self.buckets for v in b._views]
         self.names = [names[id(p)] for p in self.params]
+        self.flags = self.buckets[-1]._all[self.buckets[-1]._flat.numel() :]  # how many processes use each parameter
         self.hook = self.state = self.mine = None
         self._native = _C.dist_reducer_new(
-            self, group._native, tuple(self.params), tuple(self.names), tuple(self.views), tuple(b._flat for b in self.buckets),
+            self, group._native, tuple(self.params), tuple(self.names), tuple(self.views), tuple(b._all for b in self.buckets),
             tuple(b._place for b in self.buckets for _ in b._params), 1.0 / group.size(),
         )  # fmt: skip
 
@@ -92,26 +95,23 @@ class _Reducer:
         """Before a backward pass of these outputs, whose gradients shall be reduced."""
         roots = tuple(_tensors_of(outputs)) if self.find_unused else None
         self.mine = _C.dist_reducer_arm(self._native, len(self.params), roots)
-        if self.mine is not None and not any(self.mine):
+        if self.mine is None:
+            return
+        with adjoin.no_grad():
+            self.flags.copy_(adjoin.tensor(list(self.mine), dtype=self.flags.dtype))
+        if not any(self.mine):
             _C.dist_reducer_go(self._native)
 
-    def ask(self, mine):
-        """Starts to find out who is used anywhere: (a work, its result)."""
-        anywhere = adjoin.tensor(list(mine), dtype=adjoin.uint8)
-        return dist.all_reduce(anywhere, dist.ReduceOp.MAX, group=self.group, async_op=True), anywhere
+    def reduce_flags(self):
+        """Starts to find out who is used anywhere, where a hook does what else carries the flags."""
+        return dist.all_reduce(self.flags, group=self.group, async_op=True)
 
     def unfinished(self):
-        """What is wrong where a pass has begun and not reduced everything; None where that is not so."""
+        """The names of parameters without a gradient, where a pass has begun and not reduced everything; else None."""
         missing = _C.dist_reducer_missing(self._native, len(self.params))
         if missing is None:
             return None
-        late = [name for name, lacks in zip(self.names, missing, strict=True) if lacks]
-        return (
-            "Expected to have finished reduction in the prior iteration before starting a new one: "
-            f"{len(late)} parameters got no gradient in the last backward pass: {', '.join(late[:8])}"
-            f"{', …' if len(late) > 8 else ''}. The loss must depend on every parameter, or pass "
-            "find_unused_parameters=True to DistributedDataParallel"
-        )
+        return [name for name, lacks in zip(self.names, missing, strict=True) if lacks]
 
     def use_hook(self, state, hook):
         """A hook in place of the mean."""
@@ -122,7 +122,7 @@ class _Reducer:
         """Starts to reduce a bucket that the native part does not."""
         if self.hook is not None:
             return self.hook(self.state, b)
-        return dist.all_reduce(b._flat, group=self.group, async_op=True)
+        return dist.all_reduce(b._all, group=self.group, async_op=True)
 
     def _full(self, number):
         if number >= 0:
@@ -131,7 +131,7 @@ class _Reducer:
             self._finish()
 
     def _finish(self):
-        asked = self.ask(self.mine) if self.mine is not None else None
+        asked = self.reduce_flags() if self.mine is not None and self.hook is not None else None
         try:
             _C.dist_reducer_wait(self._native)
         except RuntimeError as error:
@@ -145,11 +145,11 @@ class _Reducer:
                 result = result[0] if isinstance(result, (list, tuple)) else result
                 if result is not None and result is not b._flat:
                     b.set_buffer(result)
-        if asked is None:
+        if asked is not None:
+            asked.wait()
+        if self.mine is None or all(self.mine):
             return
-        work, anywhere = asked
-        work.wait()
-        for p, view, used, here in zip(self.params, self.views, anywhere.tolist(), self.mine, strict=True):
+        for p, view, used, here in zip(self.params, self.views, self.flags.tolist(), self.mine, strict=True):
             if used and not here:  # others have used it
                 p.grad = view
 
@@ -171,6 +171,7 @@ def _broadcast(tensors, group, root=0):
     """Those of one of the group's processes to all, few messages for many tensors."""
     by_kind = {}
     for t in tensors:
+        t = t.to_local() if in_parts(t) else t
         by_kind.setdefault((t.dtype, t.device), []).append(t.detach())
     with adjoin.no_grad():
         for same in by_kind.values():
@@ -216,8 +217,15 @@ class DistributedDataParallel(Module, Joinable):
             self._agree(named)
             _broadcast([*module.parameters(), *module.buffers()], self.process_group)
         cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
-        params, names = [p for _, p in named], {id(p): n for n, p in named}
-        object.__setattr__(self, "reducer", _Reducer(params, names, self.process_group, cap, find_unused_parameters))
+        cut = [(n, p) for n, p in named if in_parts(p)]
+        if cut and find_unused_parameters:
+            raise NotImplementedError(
+                "DistributedDataParallel: find_unused_parameters=True is not served for DTensors; leave it out, or use fully_shard"
+            )
+        params, names = [p for _, p in named if not in_parts(p)], {id(p): n for n, p in named}
+        reducer = _Reducer(params, names, self.process_group, cap, find_unused_parameters) if params else None
+        object.__setattr__(self, "reducer", reducer)
+        object.__setattr__(self, "_parts", Parts(cut, self.process_group) if cut else None)
 
     def _agree(self, named):
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in named]
@@ -238,8 +246,8 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs, **kwargs):
         """What the module gives."""
         syncs = self.require_backward_grad_sync and adjoin.is_grad_enabled()
-        if syncs and (wrong := self.reducer.unfinished()):
-            raise RuntimeError(wrong)
+        if syncs:
+            self._refuse_unfinished()
         if syncs:
             Join.notify_join_context(self)
         if self.require_backward_grad_sync:
@@ -251,8 +259,30 @@ class DistributedDataParallel(Module, Joinable):
             inputs, kwargs = (moved[0] if moved else ()), (named[0] if named else {})
         outputs = self.module(*inputs, **kwargs)
         if syncs and any(t.requires_grad for t in _tensors_of(outputs)):
-            self.reducer.arm(outputs)
+            self._arm(outputs)
         return outputs
+
+    def _arm(self, outputs):
+        """The next backward pass of these outputs is reduced."""
+        if self.reducer is not None:
+            self.reducer.arm(outputs)
+        if self._parts is not None:
+            self._parts.arm()
+
+    def _refuse_unfinished(self):
+        late = self.reducer.unfinished() if self.reducer is not None else None
+        late = late or (self._parts.unfinished() if self._parts is not None else None)
+        if late:
+            raise RuntimeError(
+                "Expected to have finished reduction in the prior iteration before starting a new one: "
+                f"{len(late)} parameters got no gradient in the last backward pass: {', '.join(late[:8])}"
+                f"{', …' if len(late) > 8 else ''}. The loss must depend on every parameter, or pass "
+                "find_unused_parameters=True to DistributedDataParallel"
+            )
+
+    def _refuse_parts(self, what):
+        if self._parts is not None:
+            raise NotImplementedError(f"DistributedDataParallel: {what} is not served for DTensors; use fully_shard")
 
     def _sync_buffers(self):
         if self.broadcast_buffers and self.module.training:
@@ -272,6 +302,7 @@ class DistributedDataParallel(Module, Joinable):
         """``hook(state, bucket)`` reduces a bucket in place of the mean: it gives a future of the reduced flat tensor."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        self._refuse_parts("a communication hook")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook: there is one already; it can be registered once")
         self.reducer.use_hook(state, hook)
@@ -284,6 +315,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def join_hook(self, divide_by_initial_world_size=True, **kwargs):
         """What a process without batches does for the others."""
+        self._refuse_parts("join")
         if not divide_by_initial_world_size:
             raise NotImplementedError(
                 "DistributedDataParallel.join: divide_by_initial_world_size=False is not served; sums are divided by the number "
@@ -313,10 +345,10 @@ class _Shadow(JoinHook):
         net._sync_buffers()
         with adjoin.no_grad():
             for b in reducer.buckets:
-                b._flat.zero_()
+                b._all.zero_()
                 reducer.reduce(b).wait()
-            if reducer.find_unused:
-                reducer.ask(bytes(len(reducer.params)))[0].wait()
+            if reducer.find_unused and reducer.hook is not None:
+                reducer.reduce_flags().wait()
 
     def post_hook(self, is_last_joiner):
         group = self.net.process_group
