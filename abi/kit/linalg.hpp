@@ -151,6 +151,44 @@ inline aj_linalg_problem problem_of(const Args& args, int32_t routine, int64_t b
 
 inline uint32_t when(bool on, uint32_t flag) { return on ? flag : 0; }
 
+// Says why an op has no result; `where` names the element of a stack: "(batch element 3): ", or
+// nothing. The code is the problem's info.
+enum class Failed { cholesky, lu, solve, inverse, eig_of_nan, svd_of_nan, convergence };
+[[noreturn, gnu::cold, gnu::noinline]] inline void tell_failed(Failed what,
+                                                               const std::string& where,
+                                                               int32_t code) {
+  constexpr char kind[] = "LinAlgError";
+  constexpr int32_t wrong = AJ_INVALID_ARGUMENT;
+  switch (what) {
+    case Failed::cholesky:
+      raise_as(kind, wrong, where,
+               "the matrix is not positive-definite: its leading minor of order ", code,
+               " is not; a shift of the diagonal makes it so");
+    case Failed::lu:
+      raise(wrong, where, "element ", code, " of U's diagonal is zero, and lu_solve ",
+            "would divide by it; lu and lu_factor_ex give the factors");
+    case Failed::solve:
+      raise_as(kind, wrong, where, "the matrix is singular: element ", code,
+               " of U's diagonal is zero, so there is no one solution; lstsq finds one");
+    case Failed::inverse:
+      raise_as(kind, wrong, where, "the matrix is singular: element ", code,
+               " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
+    case Failed::eig_of_nan:
+      raise(wrong, where, "the matrix holds NaN or infinity, which have no eigenvalues");
+    case Failed::svd_of_nan:
+      raise_as(kind, wrong, where,
+               "the matrix holds NaN or infinity, which have no singular values");
+    default:
+      raise_as(kind, wrong, where, "the algorithm did not converge: code ", code,
+               "; float64 may help");
+  }
+}
+inline void want_pivots(bool wanted) {
+  if (!wanted)
+    raise(AJ_UNIMPLEMENTED, "a factorisation without pivots is not there on this device; ",
+          "leave pivot=True");
+}
+
 // Kernels of ops; Solver::run serves a problem.
 template <class Solver>
 struct Factorings {
@@ -171,27 +209,19 @@ struct Factorings {
         }
       void_where_failed(l, info);
       l.commit(), info.commit();
-      check(args.flag(2), args, info, l.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is not positive-definite: its leading minor of order ", at,
-                     " is not; a shift of the diagonal makes it so");
-      });
+      check(args.flag(2), args, info, l.batch, Failed::cholesky);
     });
   }
 
   static void lu(Args args) {
     each(args, [&]<class T>() {
-      if (!args.flag(1))
-        raise(AJ_UNIMPLEMENTED, "a factorisation without pivots is not there on this device; ",
-              "leave pivot=True");
+      want_pivots(args.flag(1));
       Stack<T> a(args.result(0));
       Dense<int32_t> pivots(args.result(1)), info(args.result(2));
       a.read(args.tensor(0));
       factor_lu(args, a, pivots.data(), info.data());
       a.commit(), pivots.commit(), info.commit();
-      check(args.flag(2), args, info, a.batch, [](const std::string& where, int32_t at) {
-        raise(AJ_INVALID_ARGUMENT, where, "element ", at, " of U's diagonal is zero, and lu_solve ",
-              "would divide by it; lu and lu_factor_ex give the factors");
-      });
+      check(args.flag(2), args, info, a.batch, Failed::lu);
     });
   }
 
@@ -232,10 +262,7 @@ struct Factorings {
       Dense<int32_t> info(args.result(1));
       x.read(args.tensor(1));
       solve_into(args, x, info);
-      check(args.flag(2), args, info, x.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is singular: element ", at,
-                     " of U's diagonal is zero, so there is no one solution; lstsq finds one");
-      });
+      check(args.flag(2), args, info, x.batch, Failed::solve);
     });
   }
   static void inverse(Args args) {
@@ -247,10 +274,7 @@ struct Factorings {
         for (int64_t j = 0; j < x.rows; ++j) x.at(i)(j, j) = T(1);
       }
       solve_into(args, x, info);
-      check(args.flag(1), args, info, x.batch, [](const std::string& where, int32_t at) {
-        linalg_error(where, "the matrix is singular: element ", at,
-                     " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
-      });
+      check(args.flag(1), args, info, x.batch, Failed::inverse);
     });
   }
 
@@ -350,8 +374,7 @@ struct Factorings {
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
       for (int64_t i = 0; i < a.batch; ++i)
         if (!factor::all_finite(a.at(i)))
-          linalg_error(element(args.tensor(0), i),
-                       "the matrix holds NaN or infinity, which have no singular values");
+          tell_failed(Failed::svd_of_nan, element(args.tensor(0), i), 0);
       p.a = a.matrix(), p.info = info.get();
       p.b = {values.data(), 0, std::max<int64_t>(1, k), k};
       if (!vectors) {
@@ -382,8 +405,7 @@ struct Factorings {
       Stack<T> a = Stack<T>::of(args.tensor(0), true);
       for (int64_t i = 0; i < a.batch; ++i)
         if (!factor::all_finite(a.at(i)))
-          raise(AJ_INVALID_ARGUMENT, element(args.tensor(0), i),
-                "the matrix holds NaN or infinity, which have no eigenvalues");
+          tell_failed(Failed::eig_of_nan, element(args.tensor(0), i), 0);
       Dense<C> values(args.result(0));
       auto p = problem_of(args, AJ_LINALG_GEEV, a.batch, a.rows, a.rows);
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
@@ -413,20 +435,14 @@ struct Factorings {
   static std::string element(const TensorView& t, int64_t i) {
     return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
   }
-  template <class... Part>
-  [[noreturn, gnu::cold, gnu::noinline]] static void linalg_error(const Part&... part) {
-    raise_as("LinAlgError", AJ_INVALID_ARGUMENT, part...);
-  }
-  template <class F>
-  static void check(bool asked, const Args& args, Dense<int32_t>& info, int64_t batch, F complain) {
+  static void check(bool asked, const Args& args, Dense<int32_t>& info, int64_t batch,
+                    Failed what) {
     for (int64_t i = 0; asked && i < batch; ++i)
-      if (info[i]) complain(element(args.tensor(0), i), info[i]);
+      if (info[i]) tell_failed(what, element(args.tensor(0), i), info[i]);
   }
   static void did_converge(const int32_t* info, const TensorView& t, int64_t batch) {
     for (int64_t i = 0; i < batch; ++i)
-      if (info[i])
-        linalg_error(element(t, i), "the algorithm did not converge: code ", info[i],
-                     "; float64 may help");
+      if (info[i]) tell_failed(Failed::convergence, element(t, i), info[i]);
   }
   // What a failed factorisation leaves is nobody's to use.
   template <class T>
