@@ -151,58 +151,47 @@ inline aj_linalg_problem problem_of(const Args& args, int32_t routine, int64_t b
 
 inline uint32_t when(bool on, uint32_t flag) { return on ? flag : 0; }
 
-// What a factorisation that failed is told by: the first of the stack whose info is not 0.
-struct Complaints {
-  // "(batch element 3): "; of a single matrix nothing.
-  static std::string element(const TensorView& t, int64_t i) {
-    return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
-  }
-  template <class... Part>
-  [[noreturn, gnu::cold, gnu::noinline]] static void linalg_error(const Part&... part) {
-    raise_as("LinAlgError", AJ_INVALID_ARGUMENT, part...);
-  }
-  template <class F>
-  static void first_of(const TensorView& t, const int32_t* info, int64_t batch, F complain) {
-    for (int64_t i = 0; i < batch; ++i)
-      if (info[i]) complain(element(t, i), info[i]);
-  }
-  static void not_definite(const TensorView& t, const int32_t* info, int64_t batch) {
-    first_of(t, info, batch, [](const std::string& where, int32_t at) {
-      linalg_error(where, "the matrix is not positive-definite: its leading minor of order ", at,
-                   " is not; a shift of the diagonal makes it so");
-    });
-  }
-  static void zero_pivot(const TensorView& t, const int32_t* info, int64_t batch) {
-    first_of(t, info, batch, [](const std::string& where, int32_t at) {
-      raise(AJ_INVALID_ARGUMENT, where, "element ", at, " of U's diagonal is zero, and lu_solve ",
+// Says why an op has no result; `where` names the element of a stack: "(batch element 3): ", or
+// nothing. The code is the problem's info.
+enum class Failed { cholesky, lu, solve, inverse, eig_of_nan, svd_of_nan, convergence };
+[[noreturn, gnu::cold, gnu::noinline]] inline void tell_failed(Failed what,
+                                                               const std::string& where,
+                                                               int32_t code) {
+  constexpr char kind[] = "LinAlgError";
+  constexpr int32_t wrong = AJ_INVALID_ARGUMENT;
+  switch (what) {
+    case Failed::cholesky:
+      raise_as(kind, wrong, where,
+               "the matrix is not positive-definite: its leading minor of order ", code,
+               " is not; a shift of the diagonal makes it so");
+    case Failed::lu:
+      raise(wrong, where, "element ", code, " of U's diagonal is zero, and lu_solve ",
             "would divide by it; lu and lu_factor_ex give the factors");
-    });
+    case Failed::solve:
+      raise_as(kind, wrong, where, "the matrix is singular: element ", code,
+               " of U's diagonal is zero, so there is no one solution; lstsq finds one");
+    case Failed::inverse:
+      raise_as(kind, wrong, where, "the matrix is singular: element ", code,
+               " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
+    case Failed::eig_of_nan:
+      raise(wrong, where, "the matrix holds NaN or infinity, which have no eigenvalues");
+    case Failed::svd_of_nan:
+      raise_as(kind, wrong, where,
+               "the matrix holds NaN or infinity, which have no singular values");
+    default:
+      raise_as(kind, wrong, where, "the algorithm did not converge: code ", code,
+               "; float64 may help");
   }
-  static void no_solution(const TensorView& t, const int32_t* info, int64_t batch) {
-    first_of(t, info, batch, [](const std::string& where, int32_t at) {
-      linalg_error(where, "the matrix is singular: element ", at,
-                   " of U's diagonal is zero, so there is no one solution; lstsq finds one");
-    });
-  }
-  static void no_inverse(const TensorView& t, const int32_t* info, int64_t batch) {
-    first_of(t, info, batch, [](const std::string& where, int32_t at) {
-      linalg_error(where, "the matrix is singular: element ", at,
-                   " of U's diagonal is zero, so there is no inverse; pinv finds the next best");
-    });
-  }
-  static void no_singular_values(const TensorView& t, int64_t i) {
-    linalg_error(element(t, i), "the matrix holds NaN or infinity, which have no singular values");
-  }
-  static void not_converged(const TensorView& t, const int32_t* info, int64_t batch) {
-    first_of(t, info, batch, [](const std::string& where, int32_t code) {
-      linalg_error(where, "the algorithm did not converge: code ", code, "; float64 may help");
-    });
-  }
-};
+}
+inline void want_pivots(bool wanted) {
+  if (!wanted)
+    raise(AJ_UNIMPLEMENTED, "a factorisation without pivots is not there on this device; ",
+          "leave pivot=True");
+}
 
 // Kernels of ops; Solver::run serves a problem.
 template <class Solver>
-struct Factorings : private Complaints {
+struct Factorings {
   static void cholesky(Args args) {
     each(args, [&]<class T>() {
       Stack<T> l(args.result(0));
@@ -220,21 +209,19 @@ struct Factorings : private Complaints {
         }
       void_where_failed(l, info);
       l.commit(), info.commit();
-      if (args.flag(2)) not_definite(args.tensor(0), info.data(), l.batch);
+      check(args.flag(2), args, info, l.batch, Failed::cholesky);
     });
   }
 
   static void lu(Args args) {
     each(args, [&]<class T>() {
-      if (!args.flag(1))
-        raise(AJ_UNIMPLEMENTED, "a factorisation without pivots is not there on this device; ",
-              "leave pivot=True");
+      want_pivots(args.flag(1));
       Stack<T> a(args.result(0));
       Dense<int32_t> pivots(args.result(1)), info(args.result(2));
       a.read(args.tensor(0));
       factor_lu(args, a, pivots.data(), info.data());
       a.commit(), pivots.commit(), info.commit();
-      if (args.flag(2)) zero_pivot(args.tensor(0), info.data(), a.batch);
+      check(args.flag(2), args, info, a.batch, Failed::lu);
     });
   }
 
@@ -275,7 +262,7 @@ struct Factorings : private Complaints {
       Dense<int32_t> info(args.result(1));
       x.read(args.tensor(1));
       solve_into(args, x, info);
-      if (args.flag(2)) no_solution(args.tensor(0), info.data(), x.batch);
+      check(args.flag(2), args, info, x.batch, Failed::solve);
     });
   }
   static void inverse(Args args) {
@@ -287,7 +274,7 @@ struct Factorings : private Complaints {
         for (int64_t j = 0; j < x.rows; ++j) x.at(i)(j, j) = T(1);
       }
       solve_into(args, x, info);
-      if (args.flag(1)) no_inverse(args.tensor(0), info.data(), x.batch);
+      check(args.flag(1), args, info, x.batch, Failed::inverse);
     });
   }
 
@@ -374,7 +361,7 @@ struct Factorings : private Complaints {
       Solver::run(p);
       values.commit();
       if (vectors) a.commit();
-      not_converged(args.tensor(0), info.get(), a.batch);
+      did_converge(info.get(), args.tensor(0), a.batch);
     });
   }
   static void svd(Args args) {
@@ -386,7 +373,8 @@ struct Factorings : private Complaints {
       auto p = problem_of(args, AJ_LINALG_GESDD, a.batch, a.rows, a.columns);
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
       for (int64_t i = 0; i < a.batch; ++i)
-        if (!factor::all_finite(a.at(i))) no_singular_values(args.tensor(0), i);
+        if (!factor::all_finite(a.at(i)))
+          tell_failed(Failed::svd_of_nan, element(args.tensor(0), i), 0);
       p.a = a.matrix(), p.info = info.get();
       p.b = {values.data(), 0, std::max<int64_t>(1, k), k};
       if (!vectors) {
@@ -407,7 +395,7 @@ struct Factorings : private Complaints {
         u.commit(), vh.commit();
       }
       values.commit();
-      not_converged(args.tensor(0), info.get(), a.batch);
+      did_converge(info.get(), args.tensor(0), a.batch);
     });
   }
   static void eig(Args args) {
@@ -417,8 +405,7 @@ struct Factorings : private Complaints {
       Stack<T> a = Stack<T>::of(args.tensor(0), true);
       for (int64_t i = 0; i < a.batch; ++i)
         if (!factor::all_finite(a.at(i)))
-          raise(AJ_INVALID_ARGUMENT, element(args.tensor(0), i),
-                "the matrix holds NaN or infinity, which have no eigenvalues");
+          tell_failed(Failed::eig_of_nan, element(args.tensor(0), i), 0);
       Dense<C> values(args.result(0));
       auto p = problem_of(args, AJ_LINALG_GEEV, a.batch, a.rows, a.rows);
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
@@ -434,7 +421,7 @@ struct Factorings : private Complaints {
         Solver::run(p);
       }
       values.commit();
-      not_converged(args.tensor(0), info.get(), a.batch);
+      did_converge(info.get(), args.tensor(0), a.batch);
     });
   }
 
@@ -444,6 +431,19 @@ struct Factorings : private Complaints {
     visit<floating_complex>(args.tensor(0).dtype(), f);
   }
 
+  // "(batch element 3): "; of a single matrix nothing.
+  static std::string element(const TensorView& t, int64_t i) {
+    return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
+  }
+  static void check(bool asked, const Args& args, Dense<int32_t>& info, int64_t batch,
+                    Failed what) {
+    for (int64_t i = 0; asked && i < batch; ++i)
+      if (info[i]) tell_failed(what, element(args.tensor(0), i), info[i]);
+  }
+  static void did_converge(const int32_t* info, const TensorView& t, int64_t batch) {
+    for (int64_t i = 0; i < batch; ++i)
+      if (info[i]) tell_failed(Failed::convergence, element(t, i), info[i]);
+  }
   // What a failed factorisation leaves is nobody's to use.
   template <class T>
   static void void_where_failed(Stack<T>& s, Dense<int32_t>& info) {

@@ -16,6 +16,9 @@ SIMULATED = "card of paper"  # what tests/plugins/paper_card calls itself
 INSIDE = (
     ("cuBLASLt", "ADJOIN_CUBLASLT", "nvidia/*/lib/libcublasLt.so.*"),
     ("cuDNN", "ADJOIN_CUDNN", "nvidia/*/lib/libcudnn.so.*"),
+    ("cuSOLVER", "ADJOIN_CUSOLVER", "nvidia/*/lib/libcusolver.so.*"),
+    ("cuBLAS", "ADJOIN_CUBLAS", "nvidia/*/lib/libcublas.so.*"),
+    ("cuFFT", "ADJOIN_CUFFT", "nvidia/*/lib/libcufft.so.*"),
 )
 
 

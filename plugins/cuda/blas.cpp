@@ -7,12 +7,13 @@
 #include <map>
 #include <mutex>
 
+#include "../gpu/vendor/capture.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/status.hpp"
+#include "../gpu/vendor/workspace.hpp"
 #include "blas_library.hpp"
 #include "switches.hpp"
 #include "timing.hpp"
-#include "workspace.hpp"
 
 namespace adjoin::vendor {
 namespace {

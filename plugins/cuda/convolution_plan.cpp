@@ -9,11 +9,12 @@
 #include <mutex>
 #include <optional>
 
+#include "../gpu/vendor/capture.hpp"
 #include "../gpu/vendor/status.hpp"
+#include "../gpu/vendor/workspace.hpp"
 #include "dnn.hpp"
 #include "switches.hpp"
 #include "timing.hpp"
-#include "workspace.hpp"
 
 namespace adjoin::vendor {
 namespace {

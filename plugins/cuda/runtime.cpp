@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "../gpu/vendor/capture.hpp"
 #include "../gpu/vendor/libraries.hpp"
 #include "../gpu/vendor/status.hpp"
 #include "driver.hpp"
@@ -216,6 +217,11 @@ Result describe(int32_t device, aj_device_props* out) {
 Result begin_of_allocation(void* p, void** out) {
   size_t bytes = 0;
   return table.MemGetAddressRange(out, &bytes, p);
+}
+
+bool capturing(Stream stream) {
+  int status = 0;
+  return stream && table.StreamIsCapturing(stream, &status) == kSuccess && status != 0;
 }
 
 std::string driver_where() { return library().where(); }

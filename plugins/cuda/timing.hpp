@@ -1,15 +1,9 @@
 // plugins/cuda/timing.hpp: how long a library's offer takes, where that may be measured.
 #ifndef ADJOIN_PLUGINS_CUDA_TIMING_HPP
 #define ADJOIN_PLUGINS_CUDA_TIMING_HPP
-#include "runtime.hpp"
+#include "../gpu/vendor/status.hpp"
 
 namespace adjoin::vendor {
-
-// What is captured must not be waited for.
-inline bool capturing(Stream stream) {
-  int status = 0;
-  return stream && runtime().StreamIsCapturing(stream, &status) == kSuccess && status != 0;
-}
 
 // Milliseconds of so many runs behind a first one, or a negative number if it does not run.
 template <class F>

@@ -7,9 +7,11 @@
 #include <map>
 #include <mutex>
 
+#include "../gpu/vendor/fourier_library.hpp"
 #include "../gpu/vendor/libraries.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
+#include "../gpu/vendor/solver_library.hpp"
 #include "../gpu/vendor/status.hpp"
 
 namespace adjoin::vendor {
@@ -127,6 +129,7 @@ std::string product_library() { return blas().file.path(); }
 
 std::string describe_libraries() {
   return "library " + runtime_where() + "\nlibrary " + blas().file.where() + "\n" +
+         describe_solvers() + describe_fourier() +
          blas().file.missing("products are computed by slow kernels of our own",
                              "apt-get install rocblas, a package of AMD's");
 }

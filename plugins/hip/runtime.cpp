@@ -10,6 +10,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "../gpu/vendor/capture.hpp"
 #include "../gpu/vendor/libraries.hpp"
 #include "../gpu/vendor/status.hpp"
 
@@ -163,6 +164,13 @@ Result describe(int32_t device, aj_device_props* out) {
 Result begin_of_allocation(void* p, void** out) {
   size_t bytes = 0;
   return table.MemGetAddressRange(out, &bytes, p);
+}
+
+bool capturing(Stream stream) {
+  static auto ask =
+      reinterpret_cast<Result (*)(Stream, int*)>(library().symbol("hipStreamIsCapturing"));
+  int status = 0;
+  return stream && ask && ask(stream, &status) == kSuccess && status != 0;
 }
 
 std::string runtime_where() { return library().where(); }

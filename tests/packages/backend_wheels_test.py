@@ -46,15 +46,16 @@ def call_it(card, *files):
 def loaders(card, tmp_path_factory):
     """A folder of the loader's, with all of NVIDIA's."""
     folder = tmp_path_factory.mktemp("loaders")
-    call_it(card, folder / "libcuda.so.1", folder / "libcublasLt.so.13", folder / "libcudnn.so.9")
+    names = ("cuda.so.1", "cublasLt.so.13", "cublas.so.13", "cusolver.so.12", "cufft.so.12", "cudnn.so.9")
+    call_it(card, *(folder / f"lib{name}" for name in names))
     return folder
 
 
 def surroundings(name, card, loaders, orders=""):
     """Of hip the runtime is named, for one that is found asks for the kernel's driver."""
     paper = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}
-    found = {"LD_LIBRARY_PATH": loaders} if name == "cuda" else {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card}
-    return paper | found
+    of_hip = ("ADJOIN_HIP_RUNTIME", "ADJOIN_ROCBLAS", "ADJOIN_HIPSOLVER", "ADJOIN_HIPBLAS", "ADJOIN_HIPFFT")
+    return paper | ({"LD_LIBRARY_PATH": loaders} if name == "cuda" else dict.fromkeys(of_hip, card))
 
 
 @either

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "abi"))
-from abi_tools import PLUGINDIR, clean_environment
+from abi_tools import INCLUDE, PLUGINDIR, clean_environment
 
 BODIES = PLUGINDIR / "libaj_emulated.so"
 
@@ -34,7 +34,9 @@ def compile_card(folder):
     compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
     objects = [folder / (source.stem + ".o") for source in sources]
     jobs = [
-        subprocess.Popen([*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{here.parents[1]}", "-c", source, "-o", to])
+        subprocess.Popen(
+            [*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{here.parents[1]}", f"-I{INCLUDE}", "-c", source, "-o", to]
+        )
         for source, to in zip(sources, objects, strict=True)
     ]
     assert [job.wait() for job in jobs] == [0] * len(jobs)
@@ -48,14 +50,24 @@ def surroundings(name, card, orders="", **extra):
         libraries = (
             "ADJOIN_CUDA_DRIVER",
             "ADJOIN_CUBLASLT",
+            "ADJOIN_CUBLAS",
+            "ADJOIN_CUSOLVER",
+            "ADJOIN_CUFFT",
             "ADJOIN_CUDNN",
             "ADJOIN_NVML",
             "ADJOIN_NVTX",
             "ADJOIN_CUPTI",
         )
-        runtime |= dict.fromkeys(libraries, card)
     else:
-        runtime |= {"ADJOIN_HIP_RUNTIME": card, "ADJOIN_ROCBLAS": card, "ADJOIN_ROCTRACER": card}
+        libraries = (
+            "ADJOIN_HIP_RUNTIME",
+            "ADJOIN_ROCBLAS",
+            "ADJOIN_HIPSOLVER",
+            "ADJOIN_HIPBLAS",
+            "ADJOIN_HIPFFT",
+            "ADJOIN_ROCTRACER",
+        )
+    runtime |= dict.fromkeys(libraries, card)
     return {**runtime, **extra}
 
 

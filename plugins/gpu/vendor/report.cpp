@@ -3,7 +3,11 @@
 
 #include <adjoin/kit/library.hpp>
 
+#include "fourier.hpp"
+#include "fourier_library.hpp"
 #include "product.hpp"
+#include "solver.hpp"
+#include "solver_library.hpp"
 #include "status.hpp"
 
 namespace adjoin::vendor {
@@ -24,6 +28,10 @@ std::string devices() {
   return lines;
 }
 
+std::string named(const char* library, const std::string& plugin) {
+  return plugin == kDevice ? library : library + ("@" + plugin);
+}
+
 aj_status* lines(void*, aj_object** out) {
   return kit::guard(kDevice, [&] {
     kit::check(kit::core().string_new(kit::str(devices() + describe_libraries()), out));
@@ -38,9 +46,17 @@ void offer_services(kit::Registrar& plugin, const aj_plugin_note& note, int32_t 
   kit::bind_libraries(plugin.env());
   static const std::string name = note.name, own = "aj.report/" + name,
                            blas = std::string("aj.blas/") + kDevice,
-                           library = name == kDevice ? kBlasName : kBlasName + ("@" + name);
+                           linalg = std::string("aj.linalg/") + kDevice,
+                           library = named(kBlasName, name),
+                           solver = named(solver_words.name, name);
+  static const std::string fft = std::string("aj.fft/") + kDevice,
+                           fourier = named(fourier_words.name, name);
+  static const aj_linalg factoring = linalg_offer();
+  static const aj_fft transforming = fourier_offer(name);
   plugin.service(own.c_str(), name.c_str(), &report, 0);
   plugin.service(blas.c_str(), library.c_str(), &blas_table, priority);
+  plugin.service(linalg.c_str(), solver.c_str(), &factoring, priority);
+  plugin.service(fft.c_str(), fourier.c_str(), &transforming, priority);
 }
 
 }  // namespace adjoin::vendor

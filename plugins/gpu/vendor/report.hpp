@@ -10,7 +10,8 @@ namespace adjoin::vendor {
 
 extern const aj_report report;
 
-// Offers the report, and the library's products at `priority`. Services are under the name in the
+// Offers the report, and the libraries' products, factorisations and transforms
+// at `priority`. Services are under the name in the
 // plugin's note, so that a second plugin, for another version of the vendor's runtime, has its own.
 void offer_services(kit::Registrar& plugin, const aj_plugin_note& note, int32_t priority);
 

@@ -2,11 +2,11 @@
 // first.
 #include "offers.hpp"
 
+#include <adjoin/kit/plans.hpp>
 #include <adjoin/kit/plugin.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <list>
 #include <memory>
 #include <mutex>
 
@@ -129,42 +129,7 @@ std::shared_ptr<const Others> current() {
   return others;
 }
 
-using Held = std::shared_ptr<aj_object>;
-
-bool same(const aj_fft_desc& a, const aj_fft_desc& b) {
-  return a.kind == b.kind && a.dtype.bits == b.dtype.bits && a.forward == b.forward &&
-         a.rank == b.rank && a.batch == b.batch && a.batch_in == b.batch_in &&
-         a.batch_out == b.batch_out && a.scale == b.scale && std::ranges::equal(a.sizes, b.sizes) &&
-         std::ranges::equal(a.stride_in, b.stride_in) &&
-         std::ranges::equal(a.stride_out, b.stride_out);
-}
-
-struct Kept {
-  aj_fft_desc d;
-  const aj_fft* table;
-  uint64_t revision;
-  Held plan;
-};
-std::list<Kept> plans;  // the last used first
-
-Held plan_of_other(const aj_fft* table, const aj_fft_desc& d, uint64_t revision) {
-  {
-    std::lock_guard lock(mutex);
-    std::erase_if(plans, [&](const Kept& k) { return k.revision != revision; });
-    for (auto at = plans.begin(); at != plans.end(); ++at)
-      if (at->table == table && same(at->d, d)) {
-        plans.splice(plans.begin(), plans, at);
-        return at->plan;
-      }
-  }
-  aj_object* made = nullptr;
-  kit::check(table->plan(table->self, &d, &made));
-  Held plan(made, [](aj_object* o) { core().release(o); });
-  std::lock_guard lock(mutex);
-  plans.push_front({d, table, revision, plan});
-  if (plans.size() > 64) plans.pop_back();
-  return plan;
-}
+kit::Plans plans;
 
 }  // namespace
 
@@ -183,7 +148,7 @@ bool served_by_others(const aj_fft_desc& d, const void* in, void* out) {
   const auto now = current();
   for (const aj_fft* table : now->tables) {
     if (table->score(table->self, &d) <= 0) continue;
-    const Held plan = plan_of_other(table, d, now->revision);
+    const kit::Plans::Held plan = plans.get(table, d, now->revision);
     kit::check(table->run(table->self, plan.get(), in, 0, out, 0, nullptr));
     return true;
   }

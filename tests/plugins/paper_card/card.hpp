@@ -60,7 +60,8 @@ int ordered(const char* step, bool* loses = nullptr);
 // What has happened, for paper_count().
 struct Counts {
   std::atomic<int64_t> launches{0}, allocations{0}, refused{0}, contexts{0}, waits{0}, products{0},
-      convolutions{0}, recordings{0}, ranges{0};
+      convolutions{0}, recordings{0}, ranges{0}, solutions{0}, transforms{0}, plans{0},
+      plans_alive{0};
 };
 extern Counts counts;
 void note(const std::string& what);  // if it is to be recorded

@@ -137,6 +137,9 @@ int hipEventElapsedTime(float* ms, Event* a, Event* b) { return event_elapsed(ms
 int hipStreamBeginCapture(Stream* s, int) {
   return on([&] { return capture_begin(s); });
 }
+int hipStreamIsCapturing(Stream* s, int* out) {
+  return on([&] { return capture_status(s, out); });
+}
 int hipStreamEndCapture(Stream* s, Graph** g) {
   return on([&] { return capture_end(s, g); });
 }

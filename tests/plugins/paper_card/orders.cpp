@@ -182,6 +182,10 @@ int64_t paper_count(const char* what) {
          : name == "convolutions" ? c.convolutions.load()
          : name == "recordings"   ? c.recordings.load()
          : name == "ranges"       ? c.ranges.load()
+         : name == "solutions"    ? c.solutions.load()
+         : name == "transforms"   ? c.transforms.load()
+         : name == "plans"        ? c.plans.load()
+         : name == "plans_alive"  ? c.plans_alive.load()
                                   : -1;
 }
 }

@@ -1,9 +1,9 @@
-// plugins/cuda/workspace.hpp: memory that a library works with during one call.
-#ifndef ADJOIN_PLUGINS_CUDA_WORKSPACE_HPP
-#define ADJOIN_PLUGINS_CUDA_WORKSPACE_HPP
+// plugins/gpu/vendor/workspace.hpp: memory that a library works with during one call.
+#ifndef ADJOIN_PLUGINS_GPU_VENDOR_WORKSPACE_HPP
+#define ADJOIN_PLUGINS_GPU_VENDOR_WORKSPACE_HPP
 #include <adjoin/kit/view.hpp>
 
-#include "runtime.hpp"
+#include "status.hpp"
 
 namespace adjoin::vendor {
 
