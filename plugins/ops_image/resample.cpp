@@ -270,11 +270,9 @@ namespace {
 
 // The centers of n places between -1 and 1, or with the outermost ones at the ends.
 Tensor centers(const Tensor& like, int64_t n, bool align_corners) {
-  std::vector<double> at;
-  for (int64_t i = 0; i < n; ++i)
-    at.push_back(align_corners ? (n > 1 ? 2 * double(i) / double(n - 1) - 1 : 0)
-                               : (2 * double(i) + 1) / double(n) - 1);
-  return numbers_from_host(like, at, {n}, like.dtype());
+  Tensor twice = arange(n, float64, like.device()) * 2;
+  if (!align_corners) return to((twice + 1) / n - 1, like.dtype());
+  return to(n > 1 ? twice / (n - 1) - 1 : twice, like.dtype());
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
                     shown(x), ", which may lack the last dimension, it has ", shown(b.tensor(2)));
     {
       NoGradGuard off;
-      if (has_values(var) && any(lt(var, 0)).item<bool>())
+      bool looks = has_values(var) && !(b.call()->flags & AJ_CALL_CAPTURING);
+      if (looks && any(lt(var, 0)).item<bool>())
         kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
                       "var has negative entry/entries; a variance is not negative");
       lift = clamp(b.real(4) - var, 0);

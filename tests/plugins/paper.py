@@ -96,9 +96,9 @@ def start(program, name, card, orders="", **extra):
     return subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
-def run(program, name, card, orders="", **extra):
+def run(program, name, card, orders="", timeout=180, **extra):
     """What the program has printed."""
     job = start(program, name, card, orders, **extra)
-    out, err = job.communicate(timeout=180)
+    out, err = job.communicate(timeout=timeout)
     assert job.returncode == 0, err
     return out

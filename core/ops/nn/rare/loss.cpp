@@ -240,7 +240,8 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
     want_one_shape(x, target);
     {
       NoGradGuard off;
-      bool inside = !has_values(x) || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
+      bool looks = has_values(x) && !(b.call()->flags & AJ_CALL_CAPTURING);
+      bool inside = !looks || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
       want(inside, "input must lie between 0 and 1, it reaches from ",
            inside ? 0 : amin(x).item<double>(), " to ", inside ? 0 : amax(x).item<double>(),
            "; use binary_cross_entropy_with_logits for scores");
