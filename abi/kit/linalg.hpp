@@ -183,6 +183,16 @@ enum class Failed { cholesky, lu, solve, inverse, eig_of_nan, svd_of_nan, conver
                "; float64 may help");
   }
 }
+// "(batch element 3): "; of a single matrix nothing.
+inline std::string element_of(const TensorView& t, int64_t i) {
+  return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
+}
+// The first of the stack whose info is not 0.
+inline void tell_first_failed(Failed what, const TensorView& t, const int32_t* info,
+                              int64_t batch) {
+  for (int64_t i = 0; i < batch; ++i)
+    if (info[i]) tell_failed(what, element_of(t, i), info[i]);
+}
 inline void want_pivots(bool wanted) {
   if (!wanted)
     raise(AJ_UNIMPLEMENTED, "a factorisation without pivots is not there on this device; ",
@@ -209,7 +219,7 @@ struct Factorings {
         }
       void_where_failed(l, info);
       l.commit(), info.commit();
-      check(args.flag(2), args, info, l.batch, Failed::cholesky);
+      if (args.flag(2)) tell_first_failed(Failed::cholesky, args.tensor(0), info.data(), l.batch);
     });
   }
 
@@ -221,7 +231,7 @@ struct Factorings {
       a.read(args.tensor(0));
       factor_lu(args, a, pivots.data(), info.data());
       a.commit(), pivots.commit(), info.commit();
-      check(args.flag(2), args, info, a.batch, Failed::lu);
+      if (args.flag(2)) tell_first_failed(Failed::lu, args.tensor(0), info.data(), a.batch);
     });
   }
 
@@ -262,7 +272,7 @@ struct Factorings {
       Dense<int32_t> info(args.result(1));
       x.read(args.tensor(1));
       solve_into(args, x, info);
-      check(args.flag(2), args, info, x.batch, Failed::solve);
+      if (args.flag(2)) tell_first_failed(Failed::solve, args.tensor(0), info.data(), x.batch);
     });
   }
   static void inverse(Args args) {
@@ -274,7 +284,7 @@ struct Factorings {
         for (int64_t j = 0; j < x.rows; ++j) x.at(i)(j, j) = T(1);
       }
       solve_into(args, x, info);
-      check(args.flag(1), args, info, x.batch, Failed::inverse);
+      if (args.flag(1)) tell_first_failed(Failed::inverse, args.tensor(0), info.data(), x.batch);
     });
   }
 
@@ -361,7 +371,7 @@ struct Factorings {
       Solver::run(p);
       values.commit();
       if (vectors) a.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      tell_first_failed(Failed::convergence, args.tensor(0), info.get(), a.batch);
     });
   }
   static void svd(Args args) {
@@ -374,7 +384,7 @@ struct Factorings {
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
       for (int64_t i = 0; i < a.batch; ++i)
         if (!factor::all_finite(a.at(i)))
-          tell_failed(Failed::svd_of_nan, element(args.tensor(0), i), 0);
+          tell_failed(Failed::svd_of_nan, element_of(args.tensor(0), i), 0);
       p.a = a.matrix(), p.info = info.get();
       p.b = {values.data(), 0, std::max<int64_t>(1, k), k};
       if (!vectors) {
@@ -395,7 +405,7 @@ struct Factorings {
         u.commit(), vh.commit();
       }
       values.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      tell_first_failed(Failed::convergence, args.tensor(0), info.get(), a.batch);
     });
   }
   static void eig(Args args) {
@@ -405,7 +415,7 @@ struct Factorings {
       Stack<T> a = Stack<T>::of(args.tensor(0), true);
       for (int64_t i = 0; i < a.batch; ++i)
         if (!factor::all_finite(a.at(i)))
-          tell_failed(Failed::eig_of_nan, element(args.tensor(0), i), 0);
+          tell_failed(Failed::eig_of_nan, element_of(args.tensor(0), i), 0);
       Dense<C> values(args.result(0));
       auto p = problem_of(args, AJ_LINALG_GEEV, a.batch, a.rows, a.rows);
       std::unique_ptr<int32_t[]> info(new int32_t[size_t(a.batch) + 1]());
@@ -421,7 +431,7 @@ struct Factorings {
         Solver::run(p);
       }
       values.commit();
-      did_converge(info.get(), args.tensor(0), a.batch);
+      tell_first_failed(Failed::convergence, args.tensor(0), info.get(), a.batch);
     });
   }
 
@@ -431,19 +441,6 @@ struct Factorings {
     visit<floating_complex>(args.tensor(0).dtype(), f);
   }
 
-  // "(batch element 3): "; of a single matrix nothing.
-  static std::string element(const TensorView& t, int64_t i) {
-    return t.ndim() > 2 ? text("(batch element ", i, "): ") : std::string();
-  }
-  static void check(bool asked, const Args& args, Dense<int32_t>& info, int64_t batch,
-                    Failed what) {
-    for (int64_t i = 0; asked && i < batch; ++i)
-      if (info[i]) tell_failed(what, element(args.tensor(0), i), info[i]);
-  }
-  static void did_converge(const int32_t* info, const TensorView& t, int64_t batch) {
-    for (int64_t i = 0; i < batch; ++i)
-      if (info[i]) tell_failed(Failed::convergence, element(t, i), info[i]);
-  }
   // What a failed factorisation leaves is nobody's to use.
   template <class T>
   static void void_where_failed(Stack<T>& s, Dense<int32_t>& info) {

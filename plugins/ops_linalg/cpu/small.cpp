@@ -123,7 +123,7 @@ bool Small::cholesky(Args args) {
       stacks::factors<T>().cholesky(range, from, to, n, info.data());
     });
     info.commit();
-    if (args.flag(2)) Complaints::not_definite(a, info.data(), batch);
+    if (args.flag(2)) tell_first_failed(Failed::cholesky, a, info.data(), batch);
   });
 }
 
@@ -138,7 +138,7 @@ bool Small::lu(Args args) {
       stacks::factors<T>().lu(range, lying<T>(a), lying<T>(lu), n, pivots.data(), info.data());
     });
     pivots.commit(), info.commit();
-    if (args.flag(2)) Complaints::zero_pivot(a, info.data(), batch);
+    if (args.flag(2)) tell_first_failed(Failed::lu, a, info.data(), batch);
   });
 }
 
@@ -153,7 +153,7 @@ bool Small::solve(Args args) {
       stacks::factors<T>().solve(range, lying<T>(a), lying<T>(b), lying<T>(x), n, m, info.data());
     });
     info.commit();
-    if (args.flag(2)) Complaints::no_solution(a, info.data(), batch);
+    if (args.flag(2)) tell_first_failed(Failed::solve, a, info.data(), batch);
   });
 }
 
@@ -169,7 +169,7 @@ bool Small::inverse(Args args) {
                                  info.data());
     });
     info.commit();
-    if (args.flag(1)) Complaints::no_inverse(a, info.data(), batch);
+    if (args.flag(1)) tell_first_failed(Failed::inverse, a, info.data(), batch);
   });
 }
 
@@ -246,7 +246,7 @@ bool Small::svd(Args args) {
         },
         kSweeps);
     for (int64_t i = 0; i < batch; ++i)
-      if (info[size_t(i)]) Complaints::no_singular_values(a, i);
+      if (info[size_t(i)]) tell_failed(Failed::svd_of_nan, element_of(a, i), 0);
     values.commit();
   });
 }
