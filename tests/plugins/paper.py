@@ -72,8 +72,9 @@ def surroundings(name, card, orders="", **extra):
 
 
 BEGINNING = """
-import adjoin, ctypes
+import adjoin, atexit, ctypes
 paper = ctypes.CDLL("{card}")
+atexit.register(paper.paper_end)
 order = lambda text: paper.paper_order(text.encode())
 count = lambda what: paper.paper_count(what.encode())
 gpu, gpus = "{name}", adjoin.{name}

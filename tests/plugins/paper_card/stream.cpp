@@ -46,8 +46,14 @@ class Stream {
     changed_.wait(held, [&] { return done_ >= ticket; });
   }
 
+  void end() {
+    std::unique_lock held(lock_);
+    changed_.wait_for(held, std::chrono::seconds(2), [&] { return done_ == queued_; });
+  }
+
   const int device;
   std::shared_ptr<Graph> capture;  // under the captures' lock
+  static std::atomic<bool> ended;  // the process ends
 
  private:
   void loop() {
@@ -59,7 +65,7 @@ class Stream {
       work_.pop_front();
       held.unlock();
       if (int64_t us = orders.delay_us) std::this_thread::sleep_for(std::chrono::microseconds(us));
-      now();
+      if (!ended) now();
       now = {};
       held.lock();
       ++done_;
@@ -72,6 +78,10 @@ class Stream {
   uint64_t queued_ = 0, done_ = 0;
   std::thread thread_;
 };
+
+// What was ordered before a process ended and has not begun is dropped, as a driver does; what runs
+// has two seconds. Kernels are not run any more when the library that holds their bodies goes.
+std::atomic<bool> Stream::ended;
 
 class Event {
  public:
@@ -339,3 +349,9 @@ int fill(void* p, unsigned char byte, size_t bytes, Stream* s) {
 }
 
 }  // namespace paper
+
+extern "C" void paper_end() {
+  paper::Stream::ended = true;
+  std::lock_guard held(paper::streams().lock);
+  for (paper::Stream* s : paper::streams().all) s->end();
+}
