@@ -61,7 +61,7 @@ for row in TENSOR_ROWS:
             print(json.dumps([row.name, what, why]), flush=True)
 """
 
-# Rows that read the card from the host, and why. Those of the first two groups cannot be captured.
+# Rows that read the card from the host, and why. Those of the first groups cannot be captured.
 WAITS = {
     "the shape of the result is in the values": """
         argwhere bincount masked_select nonzero repeat_interleave.Tensor repeat_interleave.places unique unique_consecutive
@@ -72,14 +72,20 @@ WAITS = {
         nonzero_static quantile torchvision::_ps_roi_align_backward torchvision::_ps_roi_pool_backward
         torchvision::_roi_align_backward torchvision::_roi_pool_backward torchvision::ps_roi_align torchvision::ps_roi_pool
         torchvision::roi_align torchvision::roi_pool""",
+    "a matrix without factors is an error of the call": """
+        inverse linalg::cholesky linalg::inv linalg::lu_factor linalg::matrix_exp linalg::solve linalg::tensorinv
+        linalg::tensorsolve matrix_exp""",
     "wrong values are an error of the call; a capture does not look": """
         bernoulli bernoulli_.Tensor multinomial nn::binary_cross_entropy nn::gaussian_nll_loss normal normal.float_Tensor""",
+    "a matrix whose values are not found is an error of the call; a capture does not look": """
+        _::eigh_stack _::svd_stack linalg::cond linalg::cond.name linalg::eigh linalg::eigvalsh linalg::lstsq linalg::matrix_rank
+        linalg::matrix_rank.tol linalg::pinv linalg::pinv.rcond linalg::svd linalg::svdvals pinverse svd""",
     "a table is made by the host and brought to the card; a graph keeps it": """
         _::average _::average_backward _::resample _::resample_backward nn::adaptive_avg_pool3d nn::avg_pool3d nn::interpolate
         nn::local_response_norm nn::lp_pool3d""",
 }
 WAITS = {why: set(names.split()) for why, names in WAITS.items()}
-UNCAPTURED = set().union(*list(WAITS.values())[:3])
+UNCAPTURED = set().union(*list(WAITS.values())[:4])
 ALWAYS = ["add", "nonzero", "nn::binary_cross_entropy", "nn::affine_grid", "nn::interpolate"]
 
 
