@@ -60,7 +60,15 @@ def surroundings(name, card, orders="", **extra):
         runtime |= dict.fromkeys(libraries, card)
     else:
         runtime |= dict.fromkeys(
-            ("ADJOIN_HIP_RUNTIME", "ADJOIN_ROCBLAS", "ADJOIN_HIPSOLVER", "ADJOIN_HIPBLAS", "ADJOIN_HIPFFT"), card
+            (
+                "ADJOIN_HIP_RUNTIME",
+                "ADJOIN_HIPBLASLT",
+                "ADJOIN_ROCBLAS",
+                "ADJOIN_HIPSOLVER",
+                "ADJOIN_HIPBLAS",
+                "ADJOIN_HIPFFT",
+            ),
+            card,
         )
     return {**runtime, **extra}
 
