@@ -11,10 +11,10 @@
 
 #include "../gpu/vendor/capture.hpp"
 #include "../gpu/vendor/status.hpp"
+#include "../gpu/vendor/timing.hpp"
 #include "../gpu/vendor/workspace.hpp"
 #include "dnn.hpp"
 #include "switches.hpp"
-#include "timing.hpp"
 
 namespace adjoin::vendor {
 namespace {

@@ -1,4 +1,4 @@
-// plugins/hip/blas.cpp: matrix products by rocBLAS, opened when the first one asks for it.
+// plugins/hip/blas.cpp: matrix products by hipBLASLt and rocBLAS, opened when the first one asks.
 // Prototypes and numbers are those of its C interface, the same since ROCm 3.5; no header of AMD's
 // is needed.
 #include <array>
@@ -7,8 +7,10 @@
 #include <map>
 #include <mutex>
 
+#include "../gpu/vendor/blas_lt.hpp"
 #include "../gpu/vendor/fourier_library.hpp"
 #include "../gpu/vendor/libraries.hpp"
+#include "../gpu/vendor/on_stream.hpp"
 #include "../gpu/vendor/product.hpp"
 #include "../gpu/vendor/report.hpp"
 #include "../gpu/vendor/solver_library.hpp"
@@ -108,30 +110,51 @@ void run(const aj_gemm& g, const Addend& add, int32_t device) {
 
 }  // namespace
 
-bool multiplies(DLDataType dtype) { return type_of(dtype) && blas().file.usable(); }
+bool multiplies(DLDataType dtype) {
+  return lt_multiplies(dtype) || (type_of(dtype) && blas().file.usable());
+}
 
-bool adds_row(DLDataType) { return false; }
+bool adds_row(DLDataType dtype) { return lt_multiplies(dtype); }
 
-// Its standard algorithm depends on the problem alone.
+namespace {
+
+// A row for all, where no algorithm adds one: the product is added to it.
+void spread(const void* row, const aj_gemm& g) {
+  const OnStream there(g.device, g.stream);
+  const Tensor to = over(g.c, g.device, g.dtype, {g.m, g.n}, {g.ldc, 1});
+  copy_(to, over(const_cast<void*>(row), g.device, g.dtype, {g.m, g.n}, {0, 1}));
+}
+
+}  // namespace
+
+// hipBLASLt first, which has the units for halves and adds a row. The algorithms that it and
+// rocBLAS choose depend on the problem alone.
 aj_status* multiply(const aj_gemm& g, const Addend& add) {
   if (aj_status* s = ready()) return s;
   On here(g.device.device_id);
   if (here.failed()) return status_of(here.result(), "gemm");
   return kit::guard("", [&] {
-    if (!multiplies(g.dtype))
+    if (lt_multiply(g, add, {})) return;
+    if (!type_of(g.dtype) || !blas().file.usable())
       kit::raise(AJ_UNIMPLEMENTED, "hip: no library has a product of ", g.dtype, ": ",
-                 blas().file.where());
-    run(g, add, g.device.device_id);
+                 lt_file().where(), "; ", blas().file.where());
+    if (!add.row) return run(g, add, g.device.device_id);
+    spread(add.row, g);
+    aj_gemm onto = g;
+    onto.beta = 1;
+    run(onto, {}, g.device.device_id);
   });
 }
 
-std::string product_library() { return blas().file.path(); }
+std::string product_library() { return LtLibrary::find() ? lt_file().path() : blas().file.path(); }
 
 std::string describe_libraries() {
-  return "library " + runtime_where() + "\nlibrary " + blas().file.where() + "\n" +
-         describe_solvers() + describe_fourier() +
+  return "library " + runtime_where() + "\nlibrary " + lt_file().where() + "\nlibrary " +
+         blas().file.where() + "\n" + describe_solvers() + describe_fourier() +
          blas().file.missing("products are computed by slow kernels of our own",
-                             "apt-get install rocblas, a package of AMD's");
+                             "apt-get install rocblas, a package of AMD's") +
+         lt_file().missing("products of halves are rocBLAS's, and a bias is added apart",
+                           "apt-get install hipblaslt, a package of AMD's");
 }
 
 }  // namespace adjoin::vendor

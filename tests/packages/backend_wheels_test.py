@@ -54,7 +54,14 @@ def loaders(card, tmp_path_factory):
 def surroundings(name, card, loaders, orders=""):
     """Of hip the runtime is named, for one that is found asks for the kernel's driver."""
     paper = {"ADJOIN_PAPER_CARD": orders, "ADJOIN_PAPER_CARD_BODIES": BODIES}
-    of_hip = ("ADJOIN_HIP_RUNTIME", "ADJOIN_ROCBLAS", "ADJOIN_HIPSOLVER", "ADJOIN_HIPBLAS", "ADJOIN_HIPFFT")
+    of_hip = (
+        "ADJOIN_HIP_RUNTIME",
+        "ADJOIN_HIPBLASLT",
+        "ADJOIN_ROCBLAS",
+        "ADJOIN_HIPSOLVER",
+        "ADJOIN_HIPBLAS",
+        "ADJOIN_HIPFFT",
+    )
     return paper | ({"LD_LIBRARY_PATH": loaders} if name == "cuda" else dict.fromkeys(of_hip, card))
 
 

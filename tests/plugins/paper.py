@@ -61,6 +61,7 @@ def surroundings(name, card, orders="", **extra):
     else:
         libraries = (
             "ADJOIN_HIP_RUNTIME",
+            "ADJOIN_HIPBLASLT",
             "ADJOIN_ROCBLAS",
             "ADJOIN_HIPSOLVER",
             "ADJOIN_HIPBLAS",

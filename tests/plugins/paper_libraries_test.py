@@ -1,5 +1,5 @@
 """tests/plugins/paper_libraries_test.py: the plugin files cuda and hip over simulated libraries: products, convolutions, and the
-switches that say how they compute (paper_card/cublaslt.cpp, rocblas.cpp, cudnn.cpp); what adjoin.cuda says and does beyond its
+switches that say how they compute (paper_card/blaslt.cpp, rocblas.cpp, cudnn.cpp); what adjoin.cuda says and does beyond its
 plugin (tools.cpp): memory in numbers, graphs of functions, several devices, NVIDIA's tools."""
 
 import pytest
@@ -205,10 +205,16 @@ print(adjoin.autograd.gradcheck(adjoin.baddbmm, stack))
 print(F.linear(adjoin.ones(2, 0, device=gpu), adjoin.ones(3, 0, device=gpu), adjoin.ones(3, device=gpu)).tolist())
 print(all(f"plugin {gpu}" in adjoin._C.explain_op(op, gpu) for op in ("nn::linear", "addmm", "baddbmm")))
 """
-    # A library without a bias adds to a copy of it.
-    one, row = (1, 0), {"cuda": (1, 0), "hip": (1, 1)}[name]
-    line = f"{one} {row} {row} {(1, 1)} 1 {one} {one} {row} 1 1 {one} 1"
-    assert run(program, name, card) == f"{line}\n" * 4 + f"False\nTrue\nTrue\n{[[1.0] * 3] * 2}\nTrue\n"
+    # rocBLAS, which has doubles, adds to a copy of the bias.
+    one, copied = (1, 0), (1, 1)
+    lines = [
+        f"{one} {row} {row} {copied} 1 {one} {one} {row} 1 1 {one} 1"
+        for row in (one, copied if name == "hip" else one, one, one)
+    ]
+    assert run(program, name, card).splitlines() == [*lines, "False", "True", "True", str([[1.0] * 3] * 2), "True"]
+    if name == "hip":  # an older one has rocBLAS alone
+        lines = [f"{one} {copied} {copied} {copied} 1 {one} {one} {copied} 1 1 {one} 1"] * 4
+        assert run(program, name, card, ADJOIN_HIPBLASLT="/no/such/library.so").splitlines()[:4] == lines
 
 
 @either

@@ -1,7 +1,7 @@
-// plugins/cuda/timing.hpp: how long a library's offer takes, where that may be measured.
-#ifndef ADJOIN_PLUGINS_CUDA_TIMING_HPP
-#define ADJOIN_PLUGINS_CUDA_TIMING_HPP
-#include "../gpu/vendor/status.hpp"
+// plugins/gpu/vendor/timing.hpp: how long a library's offer takes, where that may be measured.
+#ifndef ADJOIN_PLUGINS_GPU_VENDOR_TIMING_HPP
+#define ADJOIN_PLUGINS_GPU_VENDOR_TIMING_HPP
+#include "status.hpp"
 
 namespace adjoin::vendor {
 
