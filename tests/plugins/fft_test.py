@@ -301,3 +301,34 @@ def test_derivatives_of_short_pieces():
 def test_refused_pieces(call, says):
     with pytest.raises(RuntimeError, match=says):
         call(adjoin.ones(12))
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["float", "double"])
+@pytest.mark.parametrize("n", [2, 4, 6, 14, 62, 112, 202, 224, 512, 1000, 2018])
+def test_real_lines_in_lanes(n, wide):
+    """Real lines one behind the other, beside each other and apart, whole vectors of them and some more; both directions."""
+    kind = np.float64 if wide else np.float32
+    for count in (1, 3, 16, 37):
+        x = np.random.default_rng(n).standard_normal((count, n)).astype(kind)
+        columns, apart = (
+            adjoin.tensor(x.T.copy()),
+            adjoin.zeros(count, 2 * n + 1, dtype=adjoin.tensor(x).dtype)[:, 1::2],
+        )
+        apart.copy_(adjoin.tensor(x))
+        tolerance = {"rtol": 0, "atol": np.sqrt(n) * (1e-14 if wide else 5e-6)}
+        for f, true in ((adjoin.fft.rfft, np.fft.rfft), (adjoin.fft.ihfft, np.fft.ihfft)):
+            expected = true(x.astype(np.float64))
+            for got in (f(adjoin.tensor(x)), f(columns, dim=0).mT, f(columns.mT), f(apart)):
+                np.testing.assert_allclose(got.numpy(), expected, **tolerance)
+
+
+@pytest.mark.parametrize("n", [67, 71, 101, 127, 211, 1009, 2017, 10_007])
+def test_primes(n):
+    """Those whose n - 1 has small factors are convolutions of n - 1 elements, the others longer ones."""
+    for kind, unit in ((np.complex64, 3e-7), (np.complex128, 1e-15)):
+        rng = np.random.default_rng(n)
+        x = (rng.standard_normal((5, n)) + 1j * rng.standard_normal((5, n))).astype(kind)
+        for f, true in ((adjoin.fft.fft, np.fft.fft), (adjoin.fft.ifft, np.fft.ifft)):
+            expected = true(x.astype(np.complex128))
+            for got in (f(adjoin.tensor(x)), f(adjoin.tensor(x.T.copy()), dim=0).mT):
+                assert np.abs(got.numpy() - expected).max() <= unit * 4 * np.abs(expected).max()

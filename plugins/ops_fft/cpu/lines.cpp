@@ -516,17 +516,39 @@ void chirped(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
 }
 
 template <class T>
+void by_powers(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
+  const int64_t m = plan.n - 1;
+  const int re = back ? 1 : 0, im = 1 - re;
+  T* wave = static_cast<T*>(room(kChirp, 2 * m * int64_t(sizeof(T))));
+  const T first_re = from[re], first_im = from[im];
+  for (int64_t k = 0; k < m; ++k) {
+    const T* x = from + 2 * int64_t(plan.powers[size_t(k)]);
+    wave[2 * k] = x[re], wave[2 * k + 1] = x[im];
+  }
+  single(*plan.convolution, wave, wave, false, T(1));
+  to[re] = (first_re + wave[0]) * scale, to[im] = (first_im + wave[1]) * scale;
+  product(wave, plan.kernel.data(), wave, m, false, false, T(1));
+  wave[0] += first_re, wave[1] += first_im;  // and so does every element of the result
+  single(*plan.convolution, wave, wave, true, scale);
+  for (int64_t k = 0; k < m; ++k) {
+    T* y = to + 2 * int64_t(plan.places[size_t(k)]);
+    y[re] = wave[2 * k], y[im] = wave[2 * k + 1];
+  }
+}
+
+template <class T>
 void in_double(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
   const int64_t n = 2 * plan.n;
   double* line = static_cast<double*>(room(kDouble, n * int64_t(sizeof(double))));
   std::copy_n(from, n, line);
-  chirped(*plan.wide, line, line, back, double(scale));
+  single(*plan.wide, line, line, back, double(scale));
   for (int64_t j = 0; j < n; ++j) to[j] = T(line[j]);
 }
 
 template <class T>
 void single(const Plan<T>& plan, const T* from, T* to, bool back, T scale) {
   if (plan.wide) return in_double(plan, from, to, back, scale);
+  if (!plan.powers.empty()) return by_powers(plan, from, to, back, scale);
   if (plan.convolution) return chirped(plan, from, to, back, scale);
   if (plan.columns) return matrix(plan, from, to, back, scale);
   Lines<T> in, out;
@@ -611,8 +633,63 @@ void fold(const Plan<T>& plan, const T* from, T* to, bool conj) {
   }
 }
 
+// Two real numbers of each line beside the others as a complex one.
 template <class T>
-constexpr Code<T> table = {int(kLanesOf<T>), &group<T>, &single<T>, &unfold<T>, &fold<T>};
+void load_pairs(const Lines<T>& from, int64_t pairs, T* to) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t L = kLanesOf<T>;
+  const T* x = from.at[0];
+  HWY_ALIGN T part[L] = {};
+  for (int64_t j = 0; j < 2 * pairs; ++j, x += from.stride, to += L) {
+    const T* row = x;
+    if (from.count < L) std::memcpy(part, x, size_t(from.count) * sizeof(T)), row = part;
+    hn::Store(hn::LoadU(d, row), d, to);
+  }
+}
+
+template <class T>
+void half_group(const Plan<T>& plan, const Lines<T>& from, const Lines<T>& to, bool conj, T scale) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t L = kLanesOf<T>, W = kWide<T>;
+  const int64_t h = plan.half->n;
+  const Work<T> work(h + 1);
+  if (from.beside) {
+    load_pairs(from, h, work.a);
+  } else if (from.stride == 1) {
+    Lines<T> pairs = from;
+    pairs.stride = 2;
+    load(pairs, h, false, work.a);
+  } else {
+    for (int64_t j = 0; j < 2 * h; ++j)
+      for (int i = 0; i < L; ++i)
+        work.a[j * L + i] = from.at[i < from.count ? i : 0][j * from.stride];
+  }
+  T* x = run_passes(*plan.half, work.a, work.b, Ends<T>());
+  const auto re = hn::Load(d, x), im = hn::Load(d, x + L);
+  for (T* zero : {x + L, x + h * W + L}) hn::Store(hn::Zero(d), d, zero);
+  hn::Store(hn::Add(re, im), d, x);
+  hn::Store(hn::Sub(re, im), d, x + h * W);
+  const auto half = hn::Set(d, T(0.5)), sign = hn::Set(d, T(conj ? -1 : 1));
+  for (int64_t k = 1; 2 * k <= h; ++k) {
+    T *p = x + k * W, *q = x + (h - k) * W;
+    const auto pr = hn::Load(d, p), pi = hn::Load(d, p + L), qr = hn::Load(d, q),
+               qi = hn::Load(d, q + L);
+    const auto c = hn::Set(d, plan.mirror[size_t(2 * k)]),
+               s = hn::Set(d, plan.mirror[size_t(2 * k + 1)]);
+    const auto ar = hn::Mul(hn::Add(pr, qr), half), ai = hn::Mul(hn::Sub(pi, qi), half);
+    const auto br = hn::Mul(hn::Add(pi, qi), half), bi = hn::Mul(hn::Sub(qr, pr), half);
+    const auto tr = hn::MulSub(br, c, hn::Mul(bi, s)), ti = hn::MulAdd(br, s, hn::Mul(bi, c));
+    hn::Store(hn::Sub(ar, tr), d, q);
+    hn::Store(hn::Mul(sign, hn::Sub(ti, ai)), d, q + L);
+    hn::Store(hn::Add(ar, tr), d, p);
+    hn::Store(hn::Mul(sign, hn::Add(ai, ti)), d, p + L);
+  }
+  store(x, h + 1, false, scale, to);
+}
+
+template <class T>
+constexpr Code<T> table = {int(kLanesOf<T>), &group<T>,  &single<T>,
+                           &half_group<T>,   &unfold<T>, &fold<T>};
 
 }  // namespace
 

@@ -23,6 +23,9 @@ struct Code {
   void (*group)(const Plan<T>&, const Lines<T>& from, const Lines<T>& to, bool back, T scale);
   // A line whose elements lie one behind the other, from and to.
   void (*single)(const Plan<T>&, const T* from, T* to, bool back, T scale);
+  // Real lines of plan.n elements, an even number; of each spectrum n / 2 + 1 elements. Of lines
+  // beside each other each begins one real number behind the line before.
+  void (*half_group)(const Plan<T>&, const Lines<T>& from, const Lines<T>& to, bool conj, T scale);
   // The spectrum of n real numbers, n / 2 + 1 elements, from that of their pairs, in place.
   void (*unfold)(const Plan<T>&, T* line, bool conj);
   // The spectrum of pairs whose inverse transform are n real numbers.

@@ -1,6 +1,7 @@
 // plugins/ops_fft/cpu/plan.cpp: plans are made, and the last ones are kept.
 #include "plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <list>
 #include <mutex>
@@ -47,6 +48,7 @@ constexpr int64_t kLongest = 1 << 14;  // of lines in lanes
 constexpr int64_t kLongestSide = 1 << 17;
 constexpr int64_t kAllTurns = 1 << 16;
 constexpr int64_t kWideChirp = 2048;
+constexpr int64_t kLongestPrime = 1 << 24;  // its places are kept
 
 // The radices of passes; empty where n has a larger prime.
 std::vector<int> radices_of(int64_t n) {
@@ -162,13 +164,57 @@ int64_t smooth_from(int64_t least) {
 template <class T>
 PlanPtr<T> made(int64_t n, bool real);
 
+int64_t power_of(int64_t base, int64_t exponent, int64_t n) {
+  int64_t out = 1;
+  for (; exponent; exponent /= 2, base = base * base % n)
+    if (exponent & 1) out = out * base % n;
+  return out;
+}
+// A number whose powers are all others below the prime n; 0: n is no prime.
+int64_t generator_of(int64_t n) {
+  std::vector<int64_t> primes;
+  int64_t rest = n - 1;
+  for (int64_t p = 2; p * p <= rest; ++p)
+    if (rest % p == 0)
+      for (primes.push_back(p); rest % p == 0;) rest /= p;
+  if (rest > 1) primes.push_back(rest);
+  for (int64_t p = 2; p * p <= n; ++p)
+    if (n % p == 0) return 0;
+  for (int64_t g = 2;; ++g)
+    if (std::ranges::none_of(primes, [&](int64_t p) { return power_of(g, (n - 1) / p, n) == 1; }))
+      return g;
+}
+
+// True: n is a prime whose convolution of n - 1 elements is cheaper than one of m.
 template <class T>
-void add_chirp(Plan<T>& plan) {
+bool add_powers(Plan<T>& plan, int64_t m) {
+  const int64_t n = plan.n;
+  if (n >= kLongestPrime || radices_of(n - 1).empty() ||
+      double(n) * (cost_of(n - 1) + 2) > double(m) * cost_of(m))
+    return false;
+  const int64_t g = generator_of(n);
+  if (g == 0) return false;
+  plan.convolution = made<T>(n - 1, false);
+  std::vector<T> wave(size_t(2 * (n - 1)));
+  plan.kernel.resize(wave.size());
+  const int64_t inverse = power_of(g, n - 2, n);
+  for (int64_t k = 0, up = 1, down = 1; k + 1 < n; ++k) {
+    plan.powers.push_back(int32_t(up)), plan.places.push_back(int32_t(down));
+    root(down, n, wave.data() + 2 * k);
+    up = up * g % n, down = down * inverse % n;
+  }
+  code<T>().single(*plan.convolution, wave.data(), plan.kernel.data(), false, T(1) / T(n - 1));
+  return true;
+}
+
+template <class T>
+void add_convolution(Plan<T>& plan) {
   const int64_t n = plan.n, m = smooth_from(2 * n - 1);
   if (std::is_same_v<T, float> && n >= kWideChirp) {
     plan.wide = made<double>(n, false);
     return;
   }
+  if (add_powers(plan, m)) return;
   plan.convolution = made<T>(m, false);
   plan.chirp.resize(size_t(2 * n));
   for (int64_t j = 0; j < n; ++j)
@@ -193,13 +239,13 @@ PlanPtr<T> made(int64_t n, bool real) {
     return plan;
   }
   if (n > 1 && radices_of(n).empty()) {
-    add_chirp(*plan);
+    add_convolution(*plan);
     return plan;
   }
   if (n <= kLongest) add_passes(*plan);
   if (int64_t rows = split_of(n, code<T>().lanes)) add_split(*plan, rows);
   if (!plan->passes.empty() || plan->columns || n == 1) return plan;
-  add_chirp(*plan);  // too long for lanes, and no matrix
+  add_convolution(*plan);  // too long for lanes, and no matrix
   return plan;
 }
 

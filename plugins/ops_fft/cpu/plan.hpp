@@ -33,6 +33,9 @@ struct Plan {
   // Bluestein: a convolution, of a length that has small factors.
   std::shared_ptr<const Plan> convolution;
   std::vector<T> chirp, kernel;
+  // Rader, of a prime: the convolution has n - 1 elements, the powers of a number that makes all
+  // others; result k stands at `places`.
+  std::vector<int32_t> powers, places;
   // The same in double, for a long convolution of floats, which rounds more than a transform.
   std::shared_ptr<const Plan<double>> wide;
   // Real numbers: two beside each other are a complex one; `mirror` tells the spectra apart.

@@ -61,8 +61,11 @@ void transform(const Plan<T>& plan, const Lines<T>& from, const Lines<T>& to, bo
 template <class T>
 void to_half(const Job<T>& job, const Plan<T>& plan, Lines<T> from, Lines<T> to) {
   const int64_t n = job.n, half = n / 2 + 1;
-  from.beside = to.beside = false;
   const bool conj = !job.forward;
+  if (plan.half && in_lanes(*plan.half, from.beside && to.beside) &&
+      (!plan.half->columns || 2 * from.count > code<T>().lanes))
+    return code<T>().half_group(plan, from, to, conj, job.scale);
+  from.beside = to.beside = false;
   if (!plan.half) {  // an odd number: as complex numbers
     const Lines<T> lines = apart(scratch<T>(kOther, 2 * n, from.count), 2 * n, 2, from.count);
     std::fill_n(lines.at[0], 2 * n * from.count, T(0));
@@ -142,7 +145,8 @@ void run(Job<T> job) {
   const PlanPtr<T> plan = plan_of<T>(job.n, job.kind != Kind::complex);
   const Plan<T>& complex = plan->half ? *plan->half : *plan;
   const Dim inner = job.others.back();
-  const bool beside = job.kind == Kind::complex && inner.in == 2 && inner.out == 2;
+  const int64_t number = job.kind == Kind::to_half ? 1 : 2;
+  const bool beside = job.kind != Kind::from_half && inner.in == number && inner.out == 2;
   // Columns that are too long for lanes still go together: their elements share cache lines.
   const bool grouped = in_lanes(complex, beside) || (beside && job.n <= (1 << 16));
   const int64_t most = grouped ? code<T>().lanes : 1;
