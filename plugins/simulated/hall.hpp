@@ -41,6 +41,7 @@ class Hall {
   const int size_;
   std::mutex lock_;
   std::map<Key, std::shared_ptr<Meeting>> open_;
+  Clock::time_point free_ = {};  // when the wire is
 };
 
 }  // namespace adjoin::simulated

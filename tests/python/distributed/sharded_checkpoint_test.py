@@ -353,7 +353,7 @@ for step in range(first, first + 1000):
     )
     g, step = random.Random(SEED), 0
     for _ in range(500 if FULL else 2):
-        got = launch(2, body, arguments=(str(tmp_path), str(step), str(g.uniform(0, 0.2))))
+        got = launch(2, body, arguments=(str(tmp_path), str(step), str(g.uniform(0, 0.2))), timeout=600 if FULL else 60)
         assert got.code != 0
         newest = dcp.newest(tmp_path)
         found = whole(dcp.FileSystemReader(newest))
