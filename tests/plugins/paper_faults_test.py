@@ -23,6 +23,7 @@ def big():
     gpus.empty_cache()
     return adjoin.ones(3 << 20, device=gpu)
 x, y, h = adjoin.ones(8, 8, device=gpu), adjoin.ones(8, 8, device=gpu), adjoin.ones(8, 8)
+doubles = adjoin.ones(8, 8, device=gpu, dtype=adjoin.float64)
 v, m, k = adjoin.arange(12.0, device=gpu), adjoin.ones(2, 4, 9, 8, device=gpu), adjoin.ones(6, 4, 3, 3, device=gpu)
 i, many, kept = adjoin.tensor([1, 0], device=gpu), adjoin.empty(1 << 22, device=gpu), []
 wrong, zero = adjoin.tensor([1, 8], device=gpu), adjoin.tensor([3, 0], device=gpu)
@@ -65,7 +66,7 @@ def found(f):
         gpus.synchronize()
     return call
 calls = {
-    "big": big, "add": lambda: x + y, "large add": lambda: (gpus.empty_cache(), many + many), "mm": lambda: x @ y, "bmm": lambda: adjoin.bmm(m[0], m[0].mT),
+    "big": big, "add": lambda: x + y, "large add": lambda: (gpus.empty_cache(), many + many), "mm": lambda: x @ y, "mm of doubles": lambda: doubles @ doubles, "bmm": lambda: adjoin.bmm(m[0], m[0].mT),
     "linear": lambda: F.linear(x, y, y[0]), "convolution": lambda: F.conv2d(m, k), "softmax": lambda: x.softmax(1), "sum": lambda: x.sum(0),
     "norm": lambda: F.layer_norm(x, (8,)), "sort": lambda: v.sort(), "cumsum": lambda: v.cumsum(0), "cat": lambda: adjoin.cat([x, y]),
     "large cat": lambda: (gpus.empty_cache(), adjoin.cat([many, many])), "large sort": lambda: (gpus.empty_cache(), many.sort()), "grown": grown,
@@ -167,7 +168,9 @@ FAULTS = [
     Fault("answer=cublasLtMatmul:14", "mm", r"RuntimeError: .*cublasLt.*14|", CUDA),
     Fault("answer=cublasLtMatmulAlgoGetHeuristic:15", "bmm", NOTHING, CUDA),
     Fault("answer=cudnnBackendExecute:4000", "convolution", r"RuntimeError: .*cuDNN", CUDA),
-    Fault("answer=rocblas_gemm_strided_batched_ex:6", "mm", r"RuntimeError: .*rocBLAS", HIP),
+    Fault("answer=hipblasLtMatmul:5", "mm", r"RuntimeError: .*hipBLASLt", HIP),
+    Fault("answer=hipblasLtMatmulAlgoGetHeuristic:7", "bmm", NOTHING, HIP),
+    Fault("answer=rocblas_gemm_strided_batched_ex:6", "mm of doubles", r"RuntimeError: .*rocBLAS", HIP),
 ]  # fmt: skip
 
 
