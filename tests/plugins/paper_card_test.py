@@ -395,8 +395,8 @@ LAUNCHES = {  # cuda, hip, the goal
     "topk": (4, 4, 4),  # 50 of 50,257
     "sort": (8, 8, 8),
     "cumsum": (4, 4, 4),  # of 10^6, and making them
-    "scatter": (13, 13, 13),  # 50,257 elements to one place
-    "batch_norm": (13, 13, 13),
+    "scatter": (12, 12, 12),  # 50,257 elements to one place
+    "batch_norm": (11, 11, 11),
     "shared_heads": (1, 1, 1),
 }
 PRODUCTS = {"mlp": 5, "encoder": 12, "lstm": 4, "gru": 4, "rnn": 4}
