@@ -1,7 +1,7 @@
 // plugins/gpu/element.cuh: one element of any dtype, and where a plan's elements lie.
 #ifndef ADJOIN_PLUGINS_GPU_ELEMENT_CUH
 #define ADJOIN_PLUGINS_GPU_ELEMENT_CUH
-#include "launch.cuh"
+#include "divide.cuh"
 
 namespace adjoin::gpu {
 
@@ -51,20 +51,6 @@ AJ_HD inline void store(char* p, int dtype, T x) {
     store_any<T>(p, dtype, x);
 }
 
-// i becomes i / size; returns what is left. In 32 bits where they suffice: a division of 64 bits is
-// a hundred instructions on a device, so there is one for all.
-[[gnu::noinline]] AJ_HD inline int64_t divide_wide(int64_t i, int64_t size) { return i / size; }
-AJ_HD inline int64_t split(int64_t* i, int64_t size) {
-  if ((*i | size) >> 32) {
-    int64_t all = *i;
-    *i = divide_wide(all, size);
-    return all - *i * size;
-  }
-  uint32_t all = uint32_t(*i), q = all / uint32_t(size);
-  *i = q;
-  return all - q * uint32_t(size);
-}
-
 // Sizes and byte strides of up to N operands, innermost first.
 template <int N>
 struct Walk {
@@ -73,7 +59,8 @@ struct Walk {
   int32_t dtype[N];
   bool number[N];  // the value is kept here
   char* data[N];   // NULL: absent
-  int64_t sizes[kDims], strides[N][kDims];
+  Divisor sizes[kDims];
+  int64_t strides[N][kDims];
   alignas(16) unsigned char value[N][16];
 
   template <class T>
@@ -84,7 +71,7 @@ struct Walk {
   AJ_HD void locate(int64_t i, int64_t* offset) const {
     for (int k = 0; k < N; ++k) offset[k] = 0;
     for (int d = 0; d < ndim; ++d) {
-      int64_t at = d + 1 < ndim ? split(&i, sizes[d]) : i;
+      int64_t at = d + 1 < ndim ? sizes[d].split(&i) : i;
       for (int k = 0; k < N; ++k) offset[k] += at * strides[k][d];
     }
   }
@@ -98,7 +85,8 @@ void for_walks(const aj_plan& p, F f) {
   uint32_t inner = std::min<uint32_t>(p.ndim, kDims);
   w.ndim = int32_t(inner);
   w.numel = 1;
-  for (uint32_t d = 0; d < inner; ++d) w.numel *= w.sizes[d] = p.sizes[d];
+  for (uint32_t d = 0; d < inner; ++d) w.numel *= p.sizes[d];
+  for (uint32_t d = 0; d + 1 < inner; ++d) w.sizes[d] = p.sizes[d];
   for (int k = 0; k < N; ++k) {
     const aj_operand& o = p.ops[k];
     w.dtype[k] = index_of(o.dtype);

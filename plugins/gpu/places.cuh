@@ -19,21 +19,30 @@ Plain<T> start_from(const aj_call* call, TensorView input, MutView out) {
 struct Named {
   const int64_t* index;
   int32_t ndim, dim;
-  int64_t size;                                      // along dim
-  int64_t sizes[kScatterDims], steps[kScatterDims];  // of the index; into the other tensor
+  int64_t size;                 // along dim
+  Divisor sizes[kScatterDims];  // of the index
+  int64_t steps[kScatterDims];  // into the other tensor
   int64_t source_steps[kScatterDims];
   Fault* fault;
   AJ_DEVICE int64_t place(int64_t i, int64_t* source) const {
     int64_t at = 0, from = 0, rest = i;
     for (int d = ndim - 1; d >= 0; --d) {
-      int64_t c = rest % sizes[d];
-      rest /= sizes[d];
+      int64_t c = sizes[d].split(&rest);
       from += c * source_steps[d];
       if (d == dim && (c = checked(index[i], size, dim, fault)) < 0) return -1;
       at += c * steps[d];
     }
     *source = from;
     return at;
+  }
+  AJ_DEVICE int64_t operator()(int64_t i) const {
+    int64_t source;
+    return place(i, &source);
+  }
+  AJ_DEVICE int64_t source(int64_t i) const {
+    int64_t from = 0;
+    for (int d = ndim - 1; d >= 0; --d) from += sizes[d].split(&i) * source_steps[d];
+    return from;
   }
 };
 inline int64_t wrapped(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
@@ -48,7 +57,7 @@ inline Named named(const aj_call* call, const int64_t* index, TensorView of, Spa
   n.fault = fault_of(call);
   n.ndim = std::max(int32_t(of.ndim()), 1);
   n.dim = of.ndim() && !shape.empty() ? int32_t(dim) : 0;
-  n.sizes[0] = n.steps[0] = 1;
+  n.steps[0] = 1;
   auto steps = dense_strides(shape), source_steps = dense_strides(source);
   n.size = shape.empty() ? 1 : shape[size_t(dim)];
   for (int64_t d = 0; d < of.ndim(); ++d) {

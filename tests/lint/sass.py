@@ -28,6 +28,7 @@ STORE = re.compile(r"STG?\.")
 MATRIX = re.compile(r"[HIDQ]G?MMA")
 PLAIN = re.compile(r"(?:FFMA|HFMA2|DFMA)")
 LOCAL = re.compile(r"(?:LDL|STL)")
+STACK_POINTER = re.compile(r"R1, R1, (?:-0x|0xf{4})")  # moved down: a frame begins
 
 
 def tool(name):
@@ -88,9 +89,21 @@ def read_cubin(cubin):
         divides |= more
     usage = usages(cubin)
     return [
-        {"name": plain[name]} | usage.get(name, {"kernel": False}) | body.measures(divides)
+        {"name": plain[name], "framed": sorted(plain[each] for each in reached(bodies, name) if bodies[each].frame)}
+        | usage.get(name, {"kernel": False})
+        | body.measures(divides)
         for name, body in bodies.items()
     ]
+
+
+def reached(bodies, name):
+    """The functions that a function calls, and those that they call."""
+    found, waiting = set(), [name]
+    while waiting:
+        more = {each for each in bodies[waiting.pop()].called if each in bodies} - found
+        found |= more
+        waiting += more
+    return found
 
 
 def usages(cubin):
@@ -128,9 +141,11 @@ class Body:
 
     def __init__(self):
         self.code, self.labels, self.called = [], {}, set()
+        self.frame = False
 
     def add(self, condition, operation, operands):
         self.code.append((condition, operation, operands))
+        self.frame |= bool(STACK_POINTER.match(operands) or LOCAL.match(operation))
         if operation.startswith("CALL") and (target := CALLED.search(operands)):
             self.called.add(target[1])
 
@@ -176,6 +191,7 @@ class Body:
         count = lambda loop, kind: sum(bool(kind.match(kinds[at])) for at in loop)  # noqa: E731
         return {
             "instructions": len(kinds),
+            "frame": self.frame,
             "loads": any(map(LOAD.match, kinds)),
             "loads_wide": any(w and LOAD.match(k) for w, k in zip(wide, kinds, strict=True)),
             "stores_wide": any(w and STORE.match(k) for w, k in zip(wide, kinds, strict=True)),

@@ -161,12 +161,16 @@ def test_loops_are_found_in_machine_code():
     assert said["loads_wide"] and not said["stores_wide"] and said["matrix_in_loops"] == 1
     assert said["divides_in_loops"] and said["local_in_loops"] == 0
     assert bodies["g"].measures(set())["loops"] == []
+    assert said["frame"] and not bodies["g"].frame
+    assert sass.reached(bodies, "f") == {"g"}
 
 
 def kernel(source, name, **more):
     loop = {"loads": 4, "matrix": 1, "plain": 0, "wide": 1}
     said = {
         "stack": 0,
+        "frame": False,
+        "framed": [],
         "local_in_loops": 0,
         "divides_in_loops": False,
         "loads": True,
@@ -184,6 +188,8 @@ GOOD_KERNELS = [
 ]  # fmt: skip
 WORSE_KERNELS = {
     "stack: softmax: 1": (0, {"stack": 8}),
+    "stack: attention: 1": (1, {"stack": 8, "frame": True}),
+    "stack: reduce: 1": (2, {"stack": 16, "framed": ["long adjoin::gpu::divide<adjoin::kit::scalar::Sin>(long)"]}),
     "local_memory: attention: 1": (1, {"local_in_loops": 2}),
     "no_matrix_unit: attention: 1": (1, {"loops": [{"loads": 4, "matrix": 0, "plain": 1, "wide": 1}]}),
     "few_loads: reduce: 1": (2, {"loops": [{"loads": 1, "matrix": 0, "plain": 0, "wide": 0}]}),
@@ -222,6 +228,14 @@ def test_machine_code_that_is_worse_is_told(good, told):
     assert wrong == [] and any("not reached; the table is of compiler 13.0" in line for line in unseen)
 
 
+def test_stacks_of_functions_of_elements_are_not_counted(good):
+    calls = {
+        "stack": 48,
+        "framed": ["__internal_lgamma_pos", "adjoin::kit::scalar_complex::exp(adjoin::kit::Complex<double>)"],
+    }
+    assert gates([each | calls for each in GOOD_KERNELS], good) == ([], [])
+
+
 def test_a_package_that_is_too_large_is_told(good):
     wrong, _ = gates(GOOD_KERNELS, good, megabytes=13)
     assert [line.split(",")[0] for line in wrong] == ["package: megabytes: one: 13.0"]
@@ -257,7 +271,8 @@ __global__ void good_kernel(const float4* from, float4* to) { to[threadIdx.x] = 
     said = {each["name"].split("(")[0]: each for each in functions if each["kernel"]}
     assert list(sizes) == ["sm_90"] and {each["source"] for each in functions} == {"softmax"}
     bad, good = said["softmax_kernel"], said["good_kernel"]
-    assert bad["stack"] >= 128 and bad["local_in_loops"] > 0 and bad["divides_in_loops"] and not bad["loads_wide"]
+    assert bad["stack"] >= 128 and bad["frame"] and not good["frame"]
+    assert bad["local_in_loops"] > 0 and bad["divides_in_loops"] and not bad["loads_wide"]
     assert good["stack"] == 0 and good["loads_wide"] and good["stores_wide"] and good["loops"] == []
     figures = machine_code.figures(functions)
     assert figures["stack"] == figures["local_memory"] == figures["division"] == {"softmax": (1, 2)}

@@ -361,7 +361,19 @@ def clip():
 def foreach():
     many, others, factor = [w.detach() for w in weights()], [w.grad for w in weights()], adjoin.ones((), device=gpu)
     return lambda: (adjoin._foreach_add_(many, others, alpha=2), adjoin._foreach_mul_(many, factor))
-for make in (mlp, encoder, lstm, gru, rnn, adam, capturable, sgd, momentum, clip, foreach):
+words = adjoin.ones(50_257, device=gpu)
+def topk(): return lambda: words.topk(50)
+def sort(): return lambda: words.sort()
+def cumsum(): return lambda: adjoin.ones(10**6, device=gpu).cumsum(0)
+def scatter(): return lambda: words.scatter_add(0, adjoin.zeros(50_257, dtype=adjoin.int64, device=gpu), words)
+def batch_norm():
+    net, x = nn.BatchNorm2d(8).to(gpu), adjoin.ones(8, 8, 64, 64, device=gpu, requires_grad=True)
+    return both_ways(net, x, lambda y: y.sum())
+def shared_heads():
+    q, k = adjoin.ones(2, 8, 16, 32, device=gpu), adjoin.ones(2, 2, 16, 32, device=gpu)
+    return lambda: F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+for make in (mlp, encoder, lstm, gru, rnn, adam, capturable, sgd, momentum, clip, foreach, topk, sort, cumsum, scatter, batch_norm,
+             shared_heads):
     step = make()
     step(), step()  # states are made in the first
     before = count("launches"), count("products")
@@ -380,6 +392,12 @@ LAUNCHES = {  # the most, the goal
     "momentum": (2, 3),
     "clip": (6, 6),
     "foreach": (3, 3),
+    "topk": (4, 4),  # 50 of 50,257
+    "sort": (8, 8),
+    "cumsum": (4, 4),  # of 10^6, and making them
+    "scatter": (12, 12),  # 50,257 elements to one place
+    "batch_norm": (11, 11),
+    "shared_heads": (1, 1),
 }
 PRODUCTS = {"mlp": 5, "encoder": 12, "lstm": 4, "gru": 4, "rnn": 4}
 

@@ -1,8 +1,8 @@
 // plugins/gpu/kernels/grid.cuh: images read at the places that a grid names, and the derivatives.
-// What meets at one place is added by one thread, in one order.
+// What meets at one place is added in one order.
 #include <cmath>
 
-#include "../element.cuh"
+#include "../runs.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -23,7 +23,8 @@ struct Sampler {
   Pad pad;
   bool align;
   int32_t dims;
-  int64_t size[3], channels, pixels, places;
+  int64_t size[3], pixels;
+  Divisor channels, places;
 
   AJ_HD int each() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
   AJ_HD int taps() const { return dims == 2 ? each() * each() : each() * each() * each(); }
@@ -108,10 +109,11 @@ struct Read {  // a place of an image, all channels
   const T *images, *grid;
   T* out;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t image = i / s.places, place = i % s.places;
+    Quotient q = s.places.divided(i);
+    int64_t image = q.whole, place = q.rest;
     Ends<T> e[3];
     s.ends(grid + i * s.dims, e);
-    for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
+    for (int64_t c = image * s.channels.size; c < (image + 1) * s.channels.size; ++c) {
       T sum = T(0);
       int part[3];
       for (int k = 0; k < s.taps(); ++k) {
@@ -120,7 +122,7 @@ struct Read {  // a place of an image, all channels
         T w = s.weight(e, part);
         if (w != 0) sum += w * images[c * s.pixels + pixel];
       }
-      out[c * s.places + place] = sum;
+      out[c * s.places.size + place] = sum;
     }
   }
 };
@@ -130,26 +132,73 @@ struct AddToImage {  // a channel of an image
   const T *grid, *grad;
   T* images;
   AJ_DEVICE void operator()(int64_t c) const {
-    for (int64_t place = 0; place < s.places; ++place) {
+    int64_t image = s.channels.quotient(c);
+    for (int64_t place = 0; place < s.places.size; ++place) {
       Ends<T> e[3];
       int part[3];
-      s.ends(grid + (c / s.channels * s.places + place) * s.dims, e);
+      s.ends(grid + (image * s.places.size + place) * s.dims, e);
       for (int k = 0; k < s.taps(); ++k) {
         int64_t pixel = s.tap(e, k, part);
         if (pixel < 0) continue;
         T w = s.weight(e, part);
-        if (w != 0) images[c * s.pixels + pixel] += w * grad[c * s.places + place];
+        if (w != 0) images[c * s.pixels + pixel] += w * grad[c * s.places.size + place];
       }
     }
   }
 };
+// The same by runs of equal pixels: element i is a tap of a place.
+template <class T>
+struct TapPixels {
+  Sampler<T> s;
+  Divisor taps;
+  const T* grid;
+  T* weights;
+  AJ_DEVICE int64_t operator()(int64_t i) const {
+    Quotient q = taps.divided(i);
+    Ends<T> e[3];
+    int part[3];
+    s.ends(grid + q.whole * s.dims, e);
+    int64_t pixel = s.tap(e, int(q.rest), part);
+    if (pixel < 0) return -1;
+    weights[i] = s.weight(e, part);
+    return weights[i] != 0 ? s.places.quotient(q.whole) * s.pixels + pixel : -1;
+  }
+};
+template <class T>
+struct AddTaps {
+  using State = T;
+  Sampler<T> s;
+  Divisor taps, pixels;
+  const T *grad, *weights;
+  T* images;
+  AJ_DEVICE T value(int64_t i, int64_t channel) const {
+    Quotient q = s.places.divided(taps.quotient(i));
+    return weights[i] * grad[(q.whole * s.channels.size + channel) * s.places.size + q.rest];
+  }
+  AJ_DEVICE T join(T a, T b) const { return a + b; }
+  AJ_DEVICE void put(int64_t at, int64_t channel, T sum) const {
+    images[in_line(at, channel, s.channels.size, pixels)] += sum;
+  }
+};
+template <class T>
+void add_to_images(const aj_call* call, const Sampler<T>& s, int64_t count, const T* grid,
+                   const T* grad, T* images) {
+  int64_t taps = s.taps();
+  int64_t n = count * s.places.size * taps;
+  if (by_lines(count * s.channels.size, s.places.size * taps))
+    return each(call, count * s.channels.size, AddToImage<T>{s, grid, grad, images});
+  Buffer<T> weights(call, n);
+  join_runs(call, TapPixels<T>{s, taps, grid, weights.data()}, n, s.channels.size,
+            AddTaps<T>{s, taps, s.pixels, grad, weights.data(), images});
+}
 template <class T>
 struct SlopeOfGrid {  // a place of an image
   Sampler<T> s;
   const T *images, *grid, *grad;
   T* out;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t image = i / s.places, place = i % s.places;
+    Quotient q = s.places.divided(i);
+    int64_t image = q.whole, place = q.rest;
     Ends<T> e[3];
     s.ends(grid + i * s.dims, e);
     T slope[3] = {T(0), T(0), T(0)};
@@ -158,8 +207,8 @@ struct SlopeOfGrid {  // a place of an image
       int64_t pixel = s.tap(e, k, part);
       if (pixel < 0) continue;
       T sum = T(0);
-      for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
-        sum += images[c * s.pixels + pixel] * grad[c * s.places + place];
+      for (int64_t c = image * s.channels.size; c < (image + 1) * s.channels.size; ++c)
+        sum += images[c * s.pixels + pixel] * grad[c * s.places.size + place];
       for (int d = 0; d < s.dims; ++d) {
         T w = e[d].change[part[d]];
         for (int other = 0; other < s.dims; ++other)
@@ -180,9 +229,11 @@ Sampler<T> sampler(Args args, uint32_t at, TensorView input, TensorView grid) {
   s.align = args.flag(at + 2);
   s.dims = int32_t(input.ndim() - 2);
   s.channels = input.size(1);
-  s.pixels = s.places = 1;
+  s.pixels = 1;
+  int64_t places = 1;
   for (int d = 0; d < s.dims; ++d) s.pixels *= s.size[d] = input.size(2 + d);
-  for (int d = 1; d <= s.dims; ++d) s.places *= grid.size(d);
+  for (int d = 1; d <= s.dims; ++d) places *= grid.size(d);
+  s.places = places;
   return s;
 }
 
@@ -195,7 +246,7 @@ void grid_sampler(Args args) {
     using T = Math<S>;
     Plain<T> images(call, input), at(call, grid), to(call, out);
     Sampler<T> s = sampler<T>(args, 2, input, grid);
-    each(call, input.size(0) * s.places, Read<T>{s, images.data(), at.data(), to.data()});
+    each(call, input.size(0) * s.places.size, Read<T>{s, images.data(), at.data(), to.data()});
     to.commit();
   });
 }
@@ -211,12 +262,12 @@ void grid_sampler_backward(Args args) {
     if (args.bit(6, 0) && image_out.numel()) {
       Plain<T> to(call, image_out);
       fill_zero(call, to.data(), image_out.numel() * int64_t(sizeof(T)));
-      each(call, input.size(0) * s.channels, AddToImage<T>{s, at.data(), g.data(), to.data()});
+      add_to_images(call, s, input.size(0), at.data(), g.data(), to.data());
       to.commit();
     }
     if (args.bit(6, 1) && grid_out.numel()) {
       Plain<T> to(call, grid_out);
-      each(call, input.size(0) * s.places,
+      each(call, input.size(0) * s.places.size,
            SlopeOfGrid<T>{s, images.data(), at.data(), g.data(), to.data()});
       to.commit();
     }

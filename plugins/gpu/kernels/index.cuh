@@ -2,8 +2,8 @@
 // range reads element 0 and is reported.
 #include <optional>
 
-#include "../merge.cuh"
 #include "../places.cuh"
+#include "../runs.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -15,10 +15,10 @@ using all_types_and_halves = kit::Join<all_types, halves>;
 // x[i, :, j]: where element n of the result lies in the input. Indices
 // broadcast over each other; negative ones count from the end.
 struct IndexWalk {
-  int32_t ndim;     // of the result
-  int32_t indices;  // how many there are
-  int64_t sizes[kIndexDims],
-      strides[kIndexDims];  // of the result, into the input; 0: indexed
+  int32_t ndim;                 // of the result
+  int32_t indices;              // how many there are
+  Divisor sizes[kIndexDims];    // of the result
+  int64_t strides[kIndexDims];  // into the input; 0: indexed
   const int64_t* index[kIndexDims];
   int64_t index_strides[kIndexDims][kIndexDims];  // by dimension of the result
   int64_t bound[kIndexDims], step[kIndexDims], dim[kIndexDims];
@@ -26,15 +26,16 @@ struct IndexWalk {
 
   // -1: an index names no element, which is reported.
   AJ_DEVICE int64_t operator()(int64_t n) const {
-    int64_t at = 0, from[kIndexDims] = {};
-    for (int d = ndim - 1; d >= 0; --d) {
-      int64_t i = n % sizes[d];
-      n /= sizes[d];
-      at += i * strides[d];
-      for (int k = 0; k < indices; ++k) from[k] += i * index_strides[k][d];
-    }
-    for (int k = 0; k < indices; ++k) {
-      int64_t i = index[k][from[k]];
+    int64_t at = 0;
+    for (int k = 0; k == 0 || k < indices; ++k) {
+      int64_t rest = n, from = 0;
+      for (int d = ndim - 1; d >= 0; --d) {
+        int64_t i = sizes[d].split(&rest);
+        if (k == 0) at += i * strides[d];
+        from += i * index_strides[k][d];
+      }
+      if (indices == 0) break;
+      int64_t i = index[k][from];
       if (i < -bound[k] || i >= bound[k]) {
         report(fault, kIndexFault, i, bound[k], dim[k]);
         return -1;
@@ -139,13 +140,11 @@ void index_at(Args args) {
 // Where values broadcast to the result lie.
 struct Spread {
   int32_t ndim;
-  int64_t sizes[kIndexDims], strides[kIndexDims];
+  Divisor sizes[kIndexDims];
+  int64_t strides[kIndexDims];
   AJ_HD int64_t operator()(int64_t n) const {
     int64_t at = 0;
-    for (int d = ndim - 1; d >= 0; --d) {
-      at += n % sizes[d] * strides[d];
-      n /= sizes[d];
-    }
+    for (int d = ndim - 1; d >= 0; --d) at += sizes[d].split(&n) * strides[d];
     return at;
   }
 };
@@ -160,40 +159,19 @@ struct WriteAt {
   }
 };
 
-// What is added to one place is added by one thread in the order of the
-// indices, so that the bits are always the same: the places are sorted, and
-// each run of equal ones is a thread's.
-struct FindPlaces {
-  IndexWalk walk;
-  int64_t* places;
-  AJ_DEVICE void operator()(int64_t i) const { places[i] = walk(i); }
-};
+// What is added to one place is added in the order of the indices.
 template <class T>
-struct AddRuns {
+struct AddAt {
+  using State = Math<T>;
   Spread spread;
   const T* values;
   T* out;
-  const int64_t *places, *order;  // order NULL: there is one
-  int64_t n;
-  AJ_DEVICE int64_t at(int64_t i) const { return order ? order[i] : i; }
-  AJ_DEVICE void operator()(int64_t i) const {
-    int64_t place = places[at(i)];
-    if (place < 0 || (i > 0 && places[at(i - 1)] == place)) return;
-    Math<T> sum = Math<T>(out[place]);
-    for (int64_t k = i; k < n && places[at(k)] == place; ++k)
-      sum = scalar::Add()(sum, Math<T>(values[spread(at(k))]));
-    out[place] = cast<T>(sum);
+  AJ_DEVICE State value(int64_t i, int64_t) const { return State(values[spread(i)]); }
+  AJ_DEVICE State join(State a, State b) const { return State(scalar::Add()(a, b)); }
+  AJ_DEVICE void put(int64_t at, int64_t, State s) const {
+    out[at] = cast<T>(scalar::Add()(State(out[at]), s));
   }
 };
-template <class T>
-void add_at(const aj_call* call, const IndexWalk& w, const Spread& s, const T* values, T* out,
-            int64_t n) {
-  Buffer<int64_t> places(call, n), one(call, n), other(call, n);
-  each(call, n, FindPlaces{w, places.data()});
-  const int64_t* order =
-      merge_all<int64_t>(call, places.data(), 1, n, 1, false, one.data(), other.data());
-  each(call, n, AddRuns<T>{s, values, out, places.data(), order, n});
-}
 
 void index_put_at(Args args) {
   TensorView x = args.tensor(0), values = args.tensor(2);
@@ -206,7 +184,7 @@ void index_put_at(Args args) {
   Spread s = {};
   s.ndim = w.ndim;
   int64_t n = 1;
-  for (size_t d = 0; d < shape.size(); ++d) n *= s.sizes[d] = shape[d];
+  for (size_t d = 0; d < shape.size(); ++d) s.sizes[d] = shape[d], n *= shape[d];
   for (int64_t d = 1; d <= values.ndim(); ++d) {
     if (values.size(-d) == 1) continue;
     if (size_t(d) > shape.size() || values.size(-d) != shape[shape.size() - size_t(d)])
@@ -222,7 +200,7 @@ void index_put_at(Args args) {
     if constexpr (!std::is_same_v<T, uint16_t> && !std::is_same_v<T, uint32_t> &&
                   !std::is_same_v<T, uint64_t>)
       if (accumulate) {
-        add_at<T>(call, w, s, from, to.data(), n);
+        join_runs(call, w, n, 1, AddAt<T>{s, from, to.data()});
         return to.commit();
       }
     each(call, n, WriteAt<T>{w, s, from, to.data()});
@@ -235,11 +213,13 @@ struct Select {
   const T* x;
   const int64_t* index;
   T* out;
-  int64_t n, size, inner, dim;
+  Divisor n, inner;
+  int64_t size, dim;
   Fault* fault;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t k = checked(index[i / inner % n], size, dim, fault);
-    if (k >= 0) out[i] = x[(i / inner / n * size + k) * inner + i % inner];
+    int64_t outer = i, column = inner.split(&outer), at = n.split(&outer);
+    int64_t k = checked(index[at], size, dim, fault);
+    if (k >= 0) out[i] = x[(outer * size + k) * inner.size + column];
   }
 };
 void index_select(Args args) {
@@ -252,7 +232,7 @@ void index_select(Args args) {
   visit<stored>(x.dtype(), [&]<class T>() {
     Plain<T> in(call, x), to(call, out);
     each(call, out.numel(),
-         Select<T>{in.data(), index.data(), to.data(), args.tensor(2).numel(), l.size, l.inner, dim,
+         Select<T>{in.data(), index.data(), to.data(), args.tensor(2).numel(), l.inner, l.size, dim,
                    fault_of(call)});
     to.commit();
   });
@@ -262,10 +242,11 @@ template <class T>
 struct Place {
   const T* from;
   T* to;
-  int64_t size, whole, inner, at;
+  Divisor part;       // of a line: what `from` has of it
+  int64_t whole, at;  // the line, and where the part begins
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t line = i / (size * inner), k = i / inner % size;
-    to[(line * whole + at + k) * inner + i % inner] = from[i];
+    Quotient q = part.divided(i);
+    to[q.whole * whole + at + q.rest] = from[i];
   }
 };
 void cat(Args args) {
@@ -275,14 +256,15 @@ void cat(Args args) {
   Lines whole(out.shape(), dim);
   visit<stored>(out.dtype(), [&]<class T>() {
     Plain<T> to(call, out);
-    int64_t at = 0;  // along the dimension
+    int64_t at = 0;  // in a line
     for (aj_tensor* one : args.tensors(0)) {
       TensorView t(one);
       if (t.ndim() == 1 && t.size(0) == 0) continue;  // an empty vector goes with everything
       Lines l(t.shape(), dim);
       Plain<T> from(call, t);
-      each(call, t.numel(), Place<T>{from.data(), to.data(), l.size, whole.size, whole.inner, at});
-      at += l.size;
+      each(call, t.numel(),
+           Place<T>{from.data(), to.data(), l.size * l.inner, whole.size * whole.inner, at});
+      at += l.size * l.inner;
     }
     to.commit();
   });
@@ -306,13 +288,13 @@ struct WriteTrue {
   int64_t n, part, ndim;
   const int64_t* starts;
   int64_t* out;
-  int64_t sizes[kIndexDims];
+  Divisor sizes[kIndexDims];
   AJ_DEVICE void operator()(int64_t i) const {
     int64_t to = starts[i];
     for (int64_t k = i * part; k < (i + 1) * part && k < n; ++k) {
       if (!scalar::is_true(x[k])) continue;
       int64_t rest = k;
-      for (int64_t d = ndim - 1; d >= 0; rest /= sizes[d--]) out[to * ndim + d] = rest % sizes[d];
+      for (int64_t d = ndim - 1; d >= 0; --d) out[to * ndim + d] = sizes[d].split(&rest);
       ++to;
     }
   }

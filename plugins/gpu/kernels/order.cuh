@@ -6,6 +6,7 @@
 #include "../element.cuh"
 #include "../merge.cuh"
 #include "../reducers.cuh"
+#include "../scan.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -23,14 +24,15 @@ template <class T>
 struct Search {
   const T *sequence, *values;
   int64_t* places;
-  int64_t n, line, step;  // step: from one sequence to the next, of `line` values each
+  int64_t n, step;  // step: from one sequence to the next
+  Divisor line;     // values of each
   bool right;
   AJ_DEVICE void operator()(int64_t i) const {
-    const T* begin = sequence + i / line * step;
+    const T* begin = sequence + line.quotient(i) * step;
     Math<T> x = Math<T>(values[i]);
     int64_t low = 0, high = n;
     while (low < high) {
-      int64_t middle = low + (high - low) / 2;
+      int64_t middle = low + ((high - low) >> 1);
       Math<T> e = Math<T>(begin[middle]);
       if (right ? comes_before(x, e) : !comes_before(e, x))
         high = middle;
@@ -48,7 +50,7 @@ void search(Args args) {
     Plain<T> sequence(call, s), values(call, v);
     Plain<int64_t> to(call, args.result(0));
     each(call, v.numel(),
-         Search<T>{sequence.data(), values.data(), to.data(), n, line, s.ndim() == 1 ? 0 : n,
+         Search<T>{sequence.data(), values.data(), to.data(), n, s.ndim() == 1 ? 0 : n, line,
                    args.flag(2)});
     to.commit();
   });
@@ -145,44 +147,24 @@ struct LogSum {
 };
 
 template <class R>
-struct Running {
+struct Along {
+  using State = typename R::State;
   R how;
   const typename R::In* x;
-  int64_t lines, size, inner;
-};
-template <bool Wide, class R>
-AJ_GLOBAL void running_kernel(AJ_ARGUMENT Running<R> p) {
-  using Own = Team<Wide>;
-  using State = typename R::State;
-  int64_t part = (p.size + Own::step() - 1) / Own::step();
-  for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
-    int64_t begin = line / p.inner * p.size * p.inner + line % p.inner;
-    int64_t lo = Own::first() * part, hi = lo + part < p.size ? lo + part : p.size;
-    State before = p.how.start();
-    if constexpr (Wide) {
-      AJ_SHARED double room[(kBlock * sizeof(State) + 7) / 8];
-      State* parts = reinterpret_cast<State*>(room);
-      State mine = p.how.start();
-      for (int64_t k = lo; k < hi; ++k) p.how.join(mine, p.how.of(p.x[begin + k * p.inner], k));
-      parts[thread_x()] = mine;
-      sync_block();
-      for (unsigned t = 0; t < thread_x(); ++t) p.how.join(before, parts[t]);
-      sync_block();
-    }
-    for (int64_t k = lo; k < hi; ++k) {
-      int64_t at = begin + k * p.inner;
-      p.how.join(before, p.how.of(p.x[at], k));
-      p.how.put(at, before);
-    }
+  int64_t size;
+  Divisor inner;
+  AJ_HD State start() const { return how.start(); }
+  AJ_HD void join(State& s, const State& later) const { how.join(s, later); }
+  AJ_HD int64_t line(int64_t l) const { return in_line(l, 0, size, inner); }
+  AJ_HD State at(int64_t line, int64_t k) const { return how.of(x[line + k * inner.size], k); }
+  AJ_HD void put(int64_t line, int64_t k, const State& s) const {
+    how.put(line + k * inner.size, s);
   }
-}
+};
 template <class R>
 void run_along(const aj_call* call, TensorView x, int64_t dim, const typename R::In* from, R how) {
-  if (x.numel() == 0) return;
   Lines l(x.shape(), dim);
-  Running<R> p = {how, from, l.outer * l.inner, l.size, l.inner};
-  launch_teams<&running_kernel<false, R>, &running_kernel<true, R>>(call, p.lines, l.size > kNarrow,
-                                                                    p);
+  scan_all(call, Along<R>{how, from, l.size, l.inner}, l.outer * l.inner, l.size);
 }
 
 template <bool Largest>
@@ -213,7 +195,8 @@ template <class T>
 struct Distance {
   const T *a, *b;
   T* out;
-  int64_t pairs, n, m, width;
+  int64_t pairs, width;
+  Divisor n, m;
   T p;
   AJ_HD T part(T d) const {
     if (p == T(2)) return d * d;
@@ -231,7 +214,9 @@ template <bool Wide, class T>
 AJ_GLOBAL void distance_kernel(AJ_ARGUMENT Distance<T> p) {
   using Own = Team<Wide>;
   for (int64_t i = Own::task(); i < p.pairs; i += Own::tasks_step()) {
-    const T *a = p.a + i / p.m * p.width, *b = p.b + (i / p.m / p.n * p.m + i % p.m) * p.width;
+    Quotient q = p.m.divided(i);
+    const T* a = p.a + q.whole * p.width;
+    const T* b = p.b + (p.n.quotient(q.whole) * p.m.size + q.rest) * p.width;
     T mine = T(0);
     for (int64_t k = Own::first(); k < p.width; k += Own::step())
       mine = p(mine, p.part(scalar::Abs()(a[k] - b[k])));
@@ -249,7 +234,7 @@ void distances(Args args) {
   visit<floating>(x.dtype(), [&]<class T>() {
     Plain<T> a(call, x), b(call, y), to(call, out);
     Distance<T> p = {a.data(),  b.data(),  to.data(), out.numel(),
-                     x.size(1), y.size(1), x.size(2), T(args.real(2))};
+                     x.size(2), x.size(1), y.size(1), T(args.real(2))};
     launch_teams<&distance_kernel<false, T>, &distance_kernel<true, T>>(call, p.pairs,
                                                                         p.width > kNarrow, p);
     to.commit();

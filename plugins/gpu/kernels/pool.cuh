@@ -1,32 +1,46 @@
-// plugins/gpu/kernels/pool.cuh: maxima and means over windows. Gradients are gathered: a thread
-// owns an element of the input and asks which windows hold it.
+// plugins/gpu/kernels/pool.cuh: maxima and means over windows. Gradients of means are gathered: a
+// thread owns an element of the input and asks which windows hold it.
 #include <adjoin/kit/geometry.hpp>
 #include <limits>
 
-#include "../element.cuh"
+#include "../runs.cuh"
 
 namespace adjoin::gpu {
 namespace {
 
 using pooled = Join<reals, halves>;
 
+// An element of a plane of the last two dimensions.
+struct Pixel {
+  int64_t plane, row, column;
+};
+struct Planes {
+  Divisor rows, columns;
+  AJ_HD Pixel operator()(int64_t i) const {
+    int64_t column = columns.split(&i), row = rows.split(&i);
+    return {i, row, column};
+  }
+};
+
 template <class T>
 struct MaxPool {
   PoolGeometry g;
+  Planes planes;  // of the result
   const T* x;
   T* out;
   int64_t* where;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t out_pixels = g.out[0] * g.out[1], in_pixels = g.in[0] * g.in[1];
-    int64_t plane = i / out_pixels, o = i % out_pixels, at = -1;
+    Pixel o = planes(i);
+    const T* plane = x + o.plane * (g.in[0] * g.in[1]);
+    int64_t row = o.row * g.stride[0] - g.pad[0], column = o.column * g.stride[1] - g.pad[1];
+    int64_t at = -1;
     using Limits = std::numeric_limits<Math<T>>;
     Math<T> best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     for (int64_t kh = 0; kh < g.kernel[0]; ++kh)
       for (int64_t kw = 0; kw < g.kernel[1]; ++kw) {
-        int64_t h = o / g.out[1] * g.stride[0] - g.pad[0] + kh * g.dilation[0];
-        int64_t w = o % g.out[1] * g.stride[1] - g.pad[1] + kw * g.dilation[1];
+        int64_t h = row + kh * g.dilation[0], w = column + kw * g.dilation[1];
         if (h < 0 || w < 0 || h >= g.in[0] || w >= g.in[1]) continue;
-        Math<T> v(x[plane * in_pixels + h * g.in[1] + w]);
+        Math<T> v(plane[h * g.in[1] + w]);
         if (at < 0 || v > best || scalar::is_nan(v)) best = v, at = h * g.in[1] + w;
       }
     out[i] = cast<T>(best);
@@ -42,25 +56,30 @@ void max_pool(Args args) {
   visit<pooled>(x.dtype(), [&]<class T>() {
     Plain<T> in(call, x), best(call, out);
     Plain<int64_t> where(call, args.result(1));
-    each(call, out.numel(), MaxPool<T>{g, in.data(), best.data(), where.data()});
+    each(call, out.numel(),
+         MaxPool<T>{g, {g.out[0], g.out[1]}, in.data(), best.data(), where.data()});
     best.commit();
     where.commit();
   });
 }
 
-// A plane is one thread's: windows may meet, and the order of its sums is fixed.
+// Windows may meet: what is added to one element is added in one order.
 template <class T>
 struct MaxPoolBackward {
+  using State = Math<T>;
   const T* grad;
   const int64_t* where;
-  Math<T>* out;
-  int64_t in_pixels, out_pixels, dim;
+  State* out;
+  int64_t in_pixels, dim;
+  Divisor out_pixels;
   Fault* fault;
-  AJ_DEVICE void operator()(int64_t plane) const {
-    for (int64_t i = plane * out_pixels; i < (plane + 1) * out_pixels; ++i)
-      if (int64_t at = checked(where[i], in_pixels, dim, fault); at >= 0)
-        out[plane * in_pixels + at] += Math<T>(grad[i]);
+  AJ_DEVICE int64_t operator()(int64_t i) const {
+    int64_t at = checked(where[i], in_pixels, dim, fault);
+    return at < 0 ? at : out_pixels.quotient(i) * in_pixels + at;
   }
+  AJ_DEVICE State value(int64_t i, int64_t) const { return State(grad[i]); }
+  AJ_DEVICE State join(State a, State b) const { return State(a + b); }
+  AJ_DEVICE void put(int64_t at, int64_t, State s) const { out[at] = State(out[at] + s); }
 };
 void max_pool_backward(Args args) {
   TensorView grad = args.tensor(0);
@@ -73,9 +92,9 @@ void max_pool_backward(Args args) {
     Plain<int64_t> where(call, args.tensor(1));
     fill_zero(call, dx.data(), out.numel() * int64_t(sizeof(Math<T>)));
     if (grad.numel())
-      each(call, grad.numel() / out_pixels,
-           MaxPoolBackward<T>{dy.data(), where.data(), dx.data(), in_pixels, out_pixels,
-                              out.ndim() - 1, fault_of(call)});
+      join_all(call, grad.numel() / out_pixels, out_pixels,
+               MaxPoolBackward<T>{dy.data(), where.data(), dx.data(), in_pixels, out.ndim() - 1,
+                                  out_pixels, fault_of(call)});
     dx.commit();
   });
 }
@@ -85,9 +104,15 @@ struct Means {
   PoolGeometry g;
   int64_t divisor;  // 0: what the window holds
   bool count_pad, adaptive;
+  Divisor in[2], out[2], stride[2];
 
+  Means(const PoolGeometry& geometry, int64_t by, bool pads, bool adapts)
+      : g(geometry), divisor(by), count_pad(pads), adaptive(adapts) {
+    for (int d = 0; d < 2; ++d) in[d] = g.in[d], out[d] = g.out[d], stride[d] = g.stride[d];
+  }
   AJ_HD PoolGeometry::Range window(int d, int64_t o) const {
-    if (adaptive) return {o * g.in[d] / g.out[d], ((o + 1) * g.in[d] + g.out[d] - 1) / g.out[d]};
+    if (adaptive)
+      return {out[d].quotient(o * g.in[d]), out[d].quotient((o + 1) * g.in[d] + g.out[d] - 1)};
     int64_t lo = o * g.stride[d] - g.pad[d], hi = lo + g.kernel[d];
     return {lo > 0 ? lo : 0, hi < g.in[d] ? hi : g.in[d]};
   }
@@ -103,11 +128,11 @@ struct Means {
   }
   AJ_HD PoolGeometry::Range windows_of(int d, int64_t i) const {  // may be too many, never too few
     if (adaptive) {
-      int64_t lo = i * g.out[d] / g.in[d], hi = ((i + 1) * g.out[d] + g.in[d] - 1) / g.in[d] + 1;
-      return {lo, hi < g.out[d] ? hi : g.out[d]};
+      int64_t hi = in[d].quotient((i + 1) * g.out[d] + g.in[d] - 1) + 1;
+      return {in[d].quotient(i * g.out[d]), hi < g.out[d] ? hi : g.out[d]};
     }
-    int64_t lo = (i + g.pad[d] - g.kernel[d]) / g.stride[d], hi = (i + g.pad[d]) / g.stride[d] + 1;
-    return {lo > 0 ? lo : 0, hi < g.out[d] ? hi : g.out[d]};
+    int64_t from = i + g.pad[d] - g.kernel[d], hi = stride[d].quotient(i + g.pad[d]) + 1;
+    return {from > 0 ? stride[d].quotient(from) : 0, hi < g.out[d] ? hi : g.out[d]};
   }
 };
 template <class T>
@@ -116,14 +141,13 @@ struct MeanPool {
   const T* x;
   T* out;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t plane = i / (m.g.out[0] * m.g.out[1]), o = i % (m.g.out[0] * m.g.out[1]);
-    int64_t oh = o / m.g.out[1], ow = o % m.g.out[1];
-    auto rows = m.window(0, oh), columns = m.window(1, ow);
+    Pixel o = Planes{m.out[0], m.out[1]}(i);
+    auto rows = m.window(0, o.row), columns = m.window(1, o.column);
+    const T* plane = x + o.plane * (m.g.in[0] * m.g.in[1]);
     Math<T> sum(0);
     for (int64_t h = rows.lo; h < rows.hi; ++h)
-      for (int64_t w = columns.lo; w < columns.hi; ++w)
-        sum += Math<T>(x[plane * m.g.in[0] * m.g.in[1] + h * m.g.in[1] + w]);
-    out[i] = T(sum / Math<T>(m.count(oh, ow)));
+      for (int64_t w = columns.lo; w < columns.hi; ++w) sum += Math<T>(plane[h * m.g.in[1] + w]);
+    out[i] = T(sum / Math<T>(m.count(o.row, o.column)));
   }
 };
 template <class T>
@@ -132,9 +156,10 @@ struct MeanPoolBackward {
   const T* grad;
   T* out;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t pixels = m.g.in[0] * m.g.in[1], plane = i / pixels, h = i % pixels / m.g.in[1],
-            w = i % m.g.in[1];
+    Pixel at = Planes{m.in[0], m.in[1]}(i);
+    int64_t h = at.row, w = at.column;
     auto rows = m.windows_of(0, h), columns = m.windows_of(1, w);
+    const T* plane = grad + at.plane * (m.g.out[0] * m.g.out[1]);
     Math<T> sum(0);
     for (int64_t oh = rows.lo; oh < rows.hi; ++oh) {
       auto r = m.window(0, oh);
@@ -142,8 +167,7 @@ struct MeanPoolBackward {
       for (int64_t ow = columns.lo; ow < columns.hi; ++ow) {
         auto c = m.window(1, ow);
         if (w < c.lo || w >= c.hi) continue;
-        sum +=
-            Math<T>(grad[(plane * m.g.out[0] + oh) * m.g.out[1] + ow]) / Math<T>(m.count(oh, ow));
+        sum += Math<T>(plane[oh * m.g.out[1] + ow]) / Math<T>(m.count(oh, ow));
       }
     }
     out[i] = T(sum);

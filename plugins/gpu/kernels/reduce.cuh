@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "../block.cuh"
-#include "../divide.cuh"
+#include "../element.cuh"
 #include "../pack.cuh"
 #include "../reducers.cuh"
 
@@ -23,15 +23,17 @@ struct Fold {
   char* out[2];
   int32_t in_dtype, out_dtype[2];
   int32_t nreduced, ndim, nout;
-  int64_t n, kept, chunk, chunks;
-  int64_t sizes[kReduceDims], in_strides[kReduceDims], out_strides[2][kReduceDims];
+  int64_t n, chunk;
+  Divisor kept, chunks;
+  Divisor sizes[kReduceDims];
+  int64_t in_strides[kReduceDims], out_strides[2][kReduceDims];
   State* parts;     // of chunks > 1: [kept][chunks]
   bool one_stride;  // what is joined lies in steps of one size
 
-  AJ_HD static int64_t place(const int64_t* sizes, const int64_t* strides, int lo, int hi,
+  AJ_HD static int64_t place(const Divisor* sizes, const int64_t* strides, int lo, int hi,
                              int64_t i) {
     int64_t at = 0;
-    for (int d = lo; d + 1 < hi; ++d) at += split(&i, sizes[d]) * strides[d];
+    for (int d = lo; d + 1 < hi; ++d) at += sizes[d].split(&i) * strides[d];
     return lo < hi ? at + i * strides[hi - 1] : 0;
   }
   template <class V>
@@ -89,9 +91,9 @@ template <bool Wide, class R>
 AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
   using T = typename R::T;
-  for (int64_t task = Own::task(); task < p.kept * p.chunks; task += Own::tasks_step()) {
+  for (int64_t task = Own::task(); task < p.kept.size * p.chunks.size; task += Own::tasks_step()) {
     // A thread's neighbours take neighbouring outputs, so that they read neighbouring memory.
-    Quotient q = divided(task, Wide ? p.chunks : p.kept);
+    Quotient q = (Wide ? p.chunks : p.kept).divided(task);
     int64_t output = Wide ? q.whole : q.rest, part = Wide ? q.rest : q.whole;
     const char* from = p.in + p.place(p.sizes, p.in_strides, p.nreduced, p.ndim, output);
     int64_t lo = part * p.chunk, hi = lo + p.chunk < p.n ? lo + p.chunk : p.n;
@@ -111,8 +113,8 @@ AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
                     i);
     s = Own::join(s, JoinBy<R>{p.reducer});
     if (!Own::leads()) continue;
-    if (p.chunks > 1)
-      p.parts[output * p.chunks + part] = s;
+    if (p.chunks.size > 1)
+      p.parts[output * p.chunks.size + part] = s;
     else
       p.finish(output, s);
   }
@@ -120,18 +122,18 @@ AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
 template <bool Wide, class R>
 AJ_GLOBAL void parts_kernel(AJ_ARGUMENT Fold<R> p) {
   using Own = Team<Wide>;
-  for (int64_t output = Own::task(); output < p.kept; output += Own::tasks_step()) {
+  for (int64_t output = Own::task(); output < p.kept.size; output += Own::tasks_step()) {
     auto s = p.reducer.start();
-    const auto* from = p.parts + output * p.chunks;
+    const auto* from = p.parts + output * p.chunks.size;
     int64_t i = Own::first(), step = Own::step();
-    for (; i + 3 * step < p.chunks; i += 4 * step) {
+    for (; i + 3 * step < p.chunks.size; i += 4 * step) {
       auto a = from[i], b = from[i + step], c = from[i + 2 * step], d = from[i + 3 * step];
       p.reducer.join(s, a);
       p.reducer.join(s, b);
       p.reducer.join(s, c);
       p.reducer.join(s, d);
     }
-    for (; i < p.chunks; i += step) p.reducer.join(s, from[i]);
+    for (; i < p.chunks.size; i += step) p.reducer.join(s, from[i]);
     s = Own::join(s, JoinBy<R>{p.reducer});
     if (Own::leads()) p.finish(output, s);
   }
@@ -146,13 +148,14 @@ void reduce(const aj_call* call, const R& reducer) {
   p.in = reach(static_cast<const char*>(in.data));
   p.in_dtype = index_of(in.dtype);
   p.nout = int32_t(plan.nout);
-  p.n = p.kept = 1;
+  p.n = 1;
+  int64_t kept = 1;
   for (uint32_t o = 0; o < plan.nout; ++o) {
     p.out[o] = reach(static_cast<char*>(plan.ops[o].data));
     p.out_dtype[o] = index_of(plan.ops[o].dtype);
   }
   for (uint32_t d = 0; d < plan.ndim; ++d) {
-    (d < plan.nreduced ? p.n : p.kept) *= plan.sizes[d];
+    (d < plan.nreduced ? p.n : kept) *= plan.sizes[d];
     if (plan.sizes[d] == 1) continue;
     if (p.ndim == kReduceDims)
       raise(AJ_UNIMPLEMENTED, "a reduction over more than ", kReduceDims,
@@ -163,20 +166,21 @@ void reduce(const aj_call* call, const R& reducer) {
     p.ndim++;
     if (d < plan.nreduced) p.nreduced++;
   }
-  if (p.kept == 0) return;
+  if (kept == 0) return;
+  p.kept = kept;
   p.one_stride = p.nreduced <= 1;
-  bool columns = p.nreduced < p.ndim && p.nreduced > 0 && p.kept >= 32 &&
+  bool columns = p.nreduced < p.ndim && p.nreduced > 0 && kept >= 32 &&
                  p.in_strides[p.nreduced] == bytes_of(in.dtype) &&
                  p.in_strides[0] != p.in_strides[p.nreduced];
   bool wide = p.n > kNarrow && !columns;
   p.chunk = wide ? kChunk : kColumnChunk;
   p.chunks = std::max<int64_t>(1, (p.n + p.chunk - 1) / p.chunk);
-  Buffer<typename R::State> parts(call, p.chunks > 1 ? p.kept * p.chunks : 1);
+  int64_t chunks = p.chunks.size;
+  Buffer<typename R::State> parts(call, chunks > 1 ? kept * chunks : 1);
   p.parts = parts.data();
-  launch_teams<&fold_kernel<false, R>, &fold_kernel<true, R>>(call, p.kept * p.chunks, wide, p);
-  if (p.chunks > 1)
-    launch_teams<&parts_kernel<false, R>, &parts_kernel<true, R>>(call, p.kept, p.chunks > kNarrow,
-                                                                  p);
+  launch_teams<&fold_kernel<false, R>, &fold_kernel<true, R>>(call, kept * chunks, wide, p);
+  if (chunks > 1)
+    launch_teams<&parts_kernel<false, R>, &parts_kernel<true, R>>(call, kept, chunks > kNarrow, p);
 }
 
 // Computes in the plan's dtype.

@@ -12,7 +12,8 @@ namespace {
 
 // What output o of one dimension takes: places from[start[o]] to from[start[o + 1]], by weights.
 struct Axis {
-  int64_t in, out;
+  int64_t in;
+  Divisor out;
   const int64_t *start, *from;
   const double* weight;
 };
@@ -32,8 +33,8 @@ struct Resample {
   }
   AJ_DEVICE void operator()(int64_t i) const {
     const Axis &depth = axis[0], &height = axis[1], &width = axis[2];
-    int64_t rest = i, w = split(&rest, width.out), h = split(&rest, height.out),
-            d = split(&rest, depth.out);
+    int64_t rest = i, w = width.out.split(&rest), h = height.out.split(&rest),
+            d = depth.out.split(&rest);
     A sum = A(0);
     for (int64_t j = depth.start[d]; j < depth.start[d + 1]; ++j) {
       if (depth.weight[j] == 0) continue;

@@ -1,9 +1,9 @@
-// plugins/gpu/kernels/scatter_reduce.cuh: joining at indices by sum, product, mean or extreme. A
-// line along the dimension is one thread's, in the order of the indices: the bits never depend on
-// scheduling.
+// plugins/gpu/kernels/scatter_reduce.cuh: joining at indices by sum, product, mean or extreme, in
+// the order of the indices: by a thread that has a line, or by runs.
 #include <optional>
 
 #include "../places.cuh"
+#include "../runs.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -15,20 +15,39 @@ struct Join {
   Named named;
   const T* source;
   T* out;
-  int32_t* hits;          // NULL: nobody asks
-  int64_t length, inner;  // of the index along dim
+  int32_t* hits;   // NULL: nobody asks
+  int64_t length;  // of the index along dim
+  Divisor inner;
   bool self;
   F f;
   AJ_DEVICE void operator()(int64_t line) const {
     for (int64_t k = 0; k < length; ++k) {
-      int64_t i = (line / inner * length + k) * inner + line % inner, from;
-      int64_t at = named.place(i, &from);
+      int64_t from, at = named.place(in_line(line, k, length, inner), &from);
       if (at < 0) continue;
       T x = source[from];
       bool joins = self || hits[at] > 0;
       if (hits) ++hits[at];
       out[at] = joins ? f(out[at], x) : x;
     }
+  }
+};
+template <class T, class F>
+struct JoinAlike {  // by runs
+  struct State {
+    T value;
+    int32_t hits;
+  };
+  Named named;
+  const T* source;
+  T* out;
+  int32_t* hits;
+  bool self;
+  F f;
+  AJ_DEVICE State value(int64_t i, int64_t) const { return {source[named.source(i)], 1}; }
+  AJ_DEVICE State join(State a, State b) const { return {T(f(a.value, b.value)), a.hits + b.hits}; }
+  AJ_DEVICE void put(int64_t at, int64_t, State s) const {
+    out[at] = self ? T(f(out[at], s.value)) : s.value;
+    if (hits) hits[at] = s.hits;
   }
 };
 template <class T>
@@ -64,7 +83,10 @@ void join(const aj_call* call, const Ask& ask, const Named& n, TensorView index,
   }
   int32_t* counts = hits ? hits->data() : nullptr;
   Lines l(index.shape(), index.ndim() ? n.dim : 0);
-  each(call, l.outer * l.inner, Join<T, F>{n, from, to, counts, l.size, l.inner, ask.self, f});
+  if (by_lines(l.outer * l.inner, l.size))
+    each(call, l.outer * l.inner, Join<T, F>{n, from, to, counts, l.size, l.inner, ask.self, f});
+  else
+    join_runs(call, n, index.numel(), 1, JoinAlike<T, F>{n, from, to, counts, ask.self, f});
   if (mean) each(call, places, Divide<T>{to, counts, ask.self});
 }
 

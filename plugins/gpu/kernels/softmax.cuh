@@ -2,6 +2,7 @@
 #include <adjoin/kit/geometry.hpp>
 
 #include "../block.cuh"
+#include "../divide.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -10,8 +11,9 @@ template <class T>
 struct Rows {
   const T *x, *y;
   T* out;
-  int64_t lines, size, inner;
-  AJ_HD int64_t begin(int64_t line) const { return line / inner * size * inner + line % inner; }
+  int64_t lines, size;
+  Divisor inner;
+  AJ_HD int64_t begin(int64_t line) const { return in_line(line, 0, size, inner); }
 };
 
 // The largest element of a line and the sum of e^(x - largest). NaN wins.
@@ -32,14 +34,15 @@ template <bool Wide, bool Log, class T>
 AJ_GLOBAL void softmax_kernel(AJ_ARGUMENT Rows<T> p) {
   using Own = Team<Wide>;
   using M = Math<T>;
+  int64_t inner = p.inner.size;
   for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
     int64_t at = p.begin(line);
     M top, sum;
-    top_and_sum<Wide>(p.x + at, p.size, p.inner, &top, &sum);
+    top_and_sum<Wide>(p.x + at, p.size, inner, &top, &sum);
     M shift = Log ? M(scalar::Log()(sum)) : M(0);
     for (int64_t k = Own::first(); k < p.size; k += Own::step()) {
-      M d = M(p.x[at + k * p.inner]) - top;
-      p.out[at + k * p.inner] = T(Log ? d - shift : scalar::Exp()(d) / sum);
+      M d = M(p.x[at + k * inner]) - top;
+      p.out[at + k * inner] = T(Log ? d - shift : scalar::Exp()(d) / sum);
     }
   }
 }
@@ -61,17 +64,18 @@ template <bool Wide, bool Log, class T>
 AJ_GLOBAL void softmax_backward_kernel(AJ_ARGUMENT Rows<T> p) {  // x is the gradient, y the result
   using Own = Team<Wide>;
   using M = Math<T>;
+  int64_t inner = p.inner.size;
   for (int64_t line = Own::task(); line < p.lines; line += Own::tasks_step()) {
     int64_t at = p.begin(line);
     M sum = 0;
     for (int64_t k = Own::first(); k < p.size; k += Own::step()) {
-      M g = M(p.x[at + k * p.inner]);
-      sum += Log ? g : g * M(p.y[at + k * p.inner]);
+      M g = M(p.x[at + k * inner]);
+      sum += Log ? g : g * M(p.y[at + k * inner]);
     }
     sum = Own::join(sum, Plus());
     for (int64_t k = Own::first(); k < p.size; k += Own::step()) {
-      M g = M(p.x[at + k * p.inner]), y = M(p.y[at + k * p.inner]);
-      p.out[at + k * p.inner] = T(Log ? g - scalar::Exp()(y) * sum : y * (g - sum));
+      M g = M(p.x[at + k * inner]), y = M(p.y[at + k * inner]);
+      p.out[at + k * inner] = T(Log ? g - scalar::Exp()(y) * sum : y * (g - sum));
     }
   }
 }
@@ -97,24 +101,25 @@ struct Classes {
   const T* log_sums;
   double* counted;  // what a mean is divided by
   Fault* fault;
-  int64_t rows, classes, ignore;
+  int64_t rows, ignore;
+  Divisor classes;
   bool each;  // no reduction
 };
 
 template <bool Wide, class T>
-AJ_GLOBAL void nll_kernel(Classes<T> p) {
+AJ_GLOBAL void nll_kernel(AJ_ARGUMENT Classes<T> p) {
   using Own = Team<Wide>;
   for (int64_t row = Own::task(); row < p.rows; row += Own::tasks_step()) {
-    const T* x = p.x + row * p.classes;
+    const T* x = p.x + row * p.classes.size;
     T top, sum;
-    top_and_sum<Wide>(x, p.classes, 1, &top, &sum);
+    top_and_sum<Wide>(x, p.classes.size, 1, &top, &sum);
     if (!Own::leads()) continue;
     // Of -inf alone the sum is 0/0; its logarithm is -inf.
     T all = top == T(-INFINITY) ? top : top + scalar::Log()(sum);
     int64_t at = p.target[row];
     p.sums[row] = all;
     p.losses[row] = T(0);
-    if (at == p.ignore || checked(at, p.classes, 1, p.fault) < 0) continue;
+    if (at == p.ignore || checked(at, p.classes.size, 1, p.fault) < 0) continue;
     p.losses[row] = all - x[at];
   }
 }
@@ -127,7 +132,7 @@ struct Both {
 };
 // One block adds up the losses, and those that count; the order depends on their number alone.
 template <class T>
-AJ_GLOBAL void nll_total_kernel(Classes<T> p) {
+AJ_GLOBAL void nll_total_kernel(AJ_ARGUMENT Classes<T> p) {
   Total own = {0, 0};
   for (int64_t row = thread_x(); row < p.rows; row += kBlock) {
     if (p.losses) own.sum += double(p.losses[row]);
@@ -157,7 +162,8 @@ void softmax_nll(Args args) {
     Buffer<T> losses(call, p.rows);
     p.ignore = args.integer(2), p.sums = sums.data();
     p.losses = how == "none" ? out.data() : losses.data();
-    launch_teams<&nll_kernel<false, T>, &nll_kernel<true, T>>(call, p.rows, p.classes > kNarrow, p);
+    launch_teams<&nll_kernel<false, T>, &nll_kernel<true, T>>(call, p.rows,
+                                                              p.classes.size > kNarrow, p);
     p.dx = out.data(), p.each = how == "sum";
     if (how != "none") launch_blocks<&nll_total_kernel<T>>(call, 1, kBlock, p);
     out.commit();
@@ -169,7 +175,7 @@ template <class T>
 struct NllBack {
   Classes<T> p;
   AJ_HD void operator()(int64_t i) const {
-    int64_t row = i / p.classes, column = i % p.classes, at = p.target[row];
+    int64_t row = i, column = p.classes.split(&row), at = p.target[row];
     double g = double(p.g[p.each ? row : 0]);
     if (p.counted) g /= *p.counted;
     T share = scalar::Exp()(p.x[i] - p.log_sums[row]) - T(column == at);
@@ -193,7 +199,7 @@ void softmax_nll_backward(Args args) {
       launch_blocks<&nll_total_kernel<T>>(call, 1, kBlock, p);
     }
     p.dx = dx.data();
-    each(call, p.rows * p.classes, NllBack<T>{p});
+    each(call, p.rows * p.classes.size, NllBack<T>{p});
     dx.commit();
   });
 }

@@ -1,8 +1,8 @@
 // plugins/gpu/kernels/windows.cuh: maxima of windows over volumes, columns of patches, and what
-// adds them back. What meets at one place is added by one thread, in one order.
+// adds them back. What meets at one place is added in one order.
 #include <adjoin/kit/geometry.hpp>
 
-#include "../element.cuh"
+#include "../runs.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -14,30 +14,35 @@ using maxable = Join<reals, halves>;
 enum class Rule : int32_t { kEven, kAdaptive, kFractional };
 struct WindowsOf {
   Rule rule;
-  int64_t in, out, kernel, stride, padding, dilation;
+  int64_t in;
+  Divisor out;
+  int64_t kernel, stride, padding;
+  Divisor dilation;
 
   // The window's first place, and how many it has; in F, so that everybody cuts alike.
   template <class F>
   AJ_HD int64_t at(int64_t o, F sample, int64_t* count) const {
     if (rule == Rule::kAdaptive) {
-      int64_t low = o * in / out;
-      *count = ((o + 1) * in + out - 1) / out - low;
+      int64_t low = out.quotient(o * in);
+      *count = out.quotient((o + 1) * in + out.size - 1) - low;
       return low;
     }
     if (rule == Rule::kFractional) {
       *count = kernel;
-      if (o + 1 == out) return in - kernel;
-      F step = F(in - kernel) / F(out - 1), s = sample >= F(0) && sample <= F(1) ? sample : F(0);
+      if (o + 1 == out.size) return in - kernel;
+      F step = F(in - kernel) / F(out.size - 1),
+        s = sample >= F(0) && sample <= F(1) ? sample : F(0);
       int64_t low = int64_t((F(o) + s) * step) - int64_t(s * step);
       return low < 0 ? 0 : low > in - kernel ? in - kernel : low;
     }
-    int64_t low = o * stride - padding, skip = low < 0 ? (dilation - 1 - low) / dilation : 0;
-    int64_t end = low < in ? (in - 1 - low) / dilation + 1 : 0;
+    int64_t low = o * stride - padding,
+            skip = low < 0 ? dilation.quotient(dilation.size - 1 - low) : 0;
+    int64_t end = low < in ? dilation.quotient(in - 1 - low) + 1 : 0;
     end = end < kernel ? end : kernel;
     *count = end > skip ? end - skip : 0;
-    return low + skip * dilation;
+    return low + skip * dilation.size;
   }
-  AJ_HD int64_t step() const { return rule == Rule::kEven ? dilation : 1; }
+  AJ_HD int64_t step() const { return rule == Rule::kEven ? dilation.size : 1; }
 };
 
 template <class T>
@@ -50,7 +55,7 @@ struct MaxWindows {
   int64_t* found;
   AJ_DEVICE void operator()(int64_t i) const {
     int64_t plane = i, first[3], count[3], o[3];
-    for (int d = 2; d >= 0; --d) o[d] = split(&plane, w[d].out);
+    for (int d = 2; d >= 0; --d) o[d] = w[d].out.split(&plane);
     for (int d = 0; d < 3; ++d)
       first[d] = w[d].template at<F>(o[d], samples ? F(samples[plane * 3 + d]) : F(0), &count[d]);
     const T* volume = x + plane * w[0].in * w[1].in * w[2].in;
@@ -96,18 +101,20 @@ void max_windows(Args args) {
 
 template <class T>
 struct ScatterPlanes {
+  using State = Math<T>;
   const T* grad;
   const int64_t* where;
-  Math<T>* out;
-  int64_t places, some, dim;
+  State* out;
+  int64_t places, dim;
+  Divisor some;
   Fault* fault;
-  AJ_DEVICE void operator()(int64_t plane) const {
-    for (int64_t i = plane * some; i < (plane + 1) * some; ++i)
-      if (int64_t at = checked(where[i], places, dim, fault); at >= 0) {
-        Math<T>& to = out[plane * places + at];
-        to = Math<T>(to + Math<T>(grad[i]));
-      }
+  AJ_DEVICE int64_t operator()(int64_t i) const {
+    int64_t at = checked(where[i], places, dim, fault);
+    return at < 0 ? at : some.quotient(i) * places + at;
   }
+  AJ_DEVICE State value(int64_t i, int64_t) const { return State(grad[i]); }
+  AJ_DEVICE State join(State a, State b) const { return State(a + b); }
+  AJ_DEVICE void put(int64_t at, int64_t, State s) const { out[at] = State(out[at] + s); }
 };
 int64_t places_of(TensorView t) { return t.size(-1) * t.size(-2) * t.size(-3); }
 void scatter_planes(Args args) {
@@ -121,26 +128,30 @@ void scatter_planes(Args args) {
     Plain<int64_t> where(call, args.tensor(1));
     Plain<Math<T>> to(call, out);
     fill_zero(call, to.data(), out.numel() * int64_t(sizeof(Math<T>)));
-    each(call, out.numel() / places,
-         ScatterPlanes<T>{from.data(), where.data(), to.data(), places, some, out.ndim() - 1,
-                          fault_of(call)});
+    join_all(call, out.numel() / places, some,
+             ScatterPlanes<T>{from.data(), where.data(), to.data(), places, out.ndim() - 1, some,
+                              fault_of(call)});
     to.commit();
   });
 }
 
 struct Patches {
-  int64_t in[2], out[2], kernel[2], dilation[2], pad[2], stride[2];
+  Divisor in[2], out[2], kernel[2], stride[2];
+  int64_t dilation[2], pad[2];
   Patches(Args args, uint32_t at, int64_t height, int64_t width) : in{height, width} {
     for (size_t d = 0; d < 2; ++d) {
       kernel[d] = args.ints(at)[d], dilation[d] = args.ints(at + 1)[d];
       pad[d] = args.ints(at + 2)[d], stride[d] = args.ints(at + 3)[d];
-      out[d] = (in[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
+      int64_t reach = dilation[d] * (kernel[d].size - 1) + 1;
+      out[d] = (in[d].size + 2 * pad[d] - reach) / stride[d].size + 1;
     }
   }
   // The window that has a place as its tap; -1: none.
   AJ_HD int64_t window(int d, int64_t place, int64_t tap) const {
     int64_t from = place + pad[d] - tap * dilation[d];
-    return from >= 0 && from % stride[d] == 0 && from / stride[d] < out[d] ? from / stride[d] : -1;
+    if (from < 0) return -1;
+    Quotient q = stride[d].divided(from);
+    return q.rest == 0 && q.whole < out[d].size ? q.whole : -1;
   }
 };
 template <class T>
@@ -149,12 +160,12 @@ struct Cut {
   const T* x;
   T* columns;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t plane = i, ow = split(&plane, p.out[1]), oh = split(&plane, p.out[0]),
-            kw = split(&plane, p.kernel[1]), kh = split(&plane, p.kernel[0]);
-    int64_t h = oh * p.stride[0] - p.pad[0] + kh * p.dilation[0];
-    int64_t w = ow * p.stride[1] - p.pad[1] + kw * p.dilation[1];
-    bool inside = h >= 0 && w >= 0 && h < p.in[0] && w < p.in[1];
-    columns[i] = inside ? x[(plane * p.in[0] + h) * p.in[1] + w] : T(0);
+    int64_t plane = i, ow = p.out[1].split(&plane), oh = p.out[0].split(&plane),
+            kw = p.kernel[1].split(&plane), kh = p.kernel[0].split(&plane);
+    int64_t h = oh * p.stride[0].size - p.pad[0] + kh * p.dilation[0];
+    int64_t w = ow * p.stride[1].size - p.pad[1] + kw * p.dilation[1];
+    bool inside = h >= 0 && w >= 0 && h < p.in[0].size && w < p.in[1].size;
+    columns[i] = inside ? x[(plane * p.in[0].size + h) * p.in[1].size + w] : T(0);
   }
 };
 template <class T>
@@ -163,16 +174,16 @@ struct AddBack {
   const T* columns;
   T* image;
   AJ_DEVICE void operator()(int64_t i) const {
-    int64_t plane = i, w = split(&plane, p.in[1]), h = split(&plane, p.in[0]);
+    int64_t plane = i, w = p.in[1].split(&plane), h = p.in[0].split(&plane);
     Math<T> sum = Math<T>(0);
-    for (int64_t kh = 0; kh < p.kernel[0]; ++kh) {
+    for (int64_t kh = 0; kh < p.kernel[0].size; ++kh) {
       int64_t oh = p.window(0, h, kh);
       if (oh < 0) continue;
-      for (int64_t kw = 0; kw < p.kernel[1]; ++kw) {
+      for (int64_t kw = 0; kw < p.kernel[1].size; ++kw) {
         int64_t ow = p.window(1, w, kw);
         if (ow < 0) continue;
-        int64_t tap = (plane * p.kernel[0] + kh) * p.kernel[1] + kw;
-        sum = Math<T>(sum + Math<T>(columns[(tap * p.out[0] + oh) * p.out[1] + ow]));
+        int64_t tap = (plane * p.kernel[0].size + kh) * p.kernel[1].size + kw;
+        sum = Math<T>(sum + Math<T>(columns[(tap * p.out[0].size + oh) * p.out[1].size + ow]));
       }
     }
     image[i] = cast<T>(sum);

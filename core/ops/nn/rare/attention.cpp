@@ -15,6 +15,22 @@ Tensor for_all_heads(const Tensor& t, int64_t heads) {
   return t.size(-3) == heads ? t : repeat_interleave(t, heads / t.size(-3), -3);
 }
 
+// [..., heads, n, m] as [..., shared, each, n, m]: heads of queries that share one of keys stand in
+// a dimension of their own, so that one kernel reads keys and values where they lie.
+Tensor in_groups(const Tensor& t, int64_t shared) {
+  Sizes shape = sizes_of(t);
+  auto heads = shape.end() - 3;
+  *heads /= shared;
+  shape.insert(heads, shared);
+  return reshape(t, shape);
+}
+Tensor for_each_of_group(const Tensor& t, int64_t each) {
+  Tensor grouped = unsqueeze(t, -3);
+  Sizes shape = sizes_of(grouped);
+  *(shape.end() - 3) = each;
+  return expand(grouped, shape);
+}
+
 // What is added to the scores: 0 where a key may be looked at, -inf elsewhere.
 Tensor causal_bias(const Tensor& like, int64_t rows, int64_t columns) {
   Tensor seen = le(counting(like, columns), unsqueeze(counting(like, rows), 1));
@@ -61,6 +77,25 @@ bool fits_kernel(const Tensor& query, const Tensor& key, const Tensor& value, co
   return !(mask.requires_grad() && kit::env.autograd->grad_mode()) && mask.has_memory() &&
          (mask.dtype() == boolean || mask.dtype() == query.dtype()) &&
          std::ranges::equal(broadcast(scores, mask.shape()), scores);
+}
+
+// One kernel where heads share keys; undefined where it cannot be.
+Tensor shared_attention(const Tensor& query, const Tensor& key, const Tensor& value, Tensor mask,
+                        bool causal, double scale) {
+  if (query.ndim() < 3 || key.ndim() != query.ndim() || value.ndim() != query.ndim()) return {};
+  int64_t heads = query.size(-3), shared = key.size(-3);
+  if (shared < 1 || heads % shared || shared == heads || value.size(-3) != shared) return {};
+  if (mask.defined() && mask.ndim() > 2) {
+    if (mask.size(-3) != heads && mask.size(-3) != 1) return {};
+    mask = mask.size(-3) == 1 ? unsqueeze(mask, -3) : in_groups(mask, shared);
+  }
+  Tensor q = in_groups(query, shared), k = for_each_of_group(key, heads / shared),
+         v = for_each_of_group(value, heads / shared);
+  if (!fits_kernel(q, k, v, mask)) return {};
+  Sizes shape = sizes_of(query);
+  shape.back() = value.size(-1);
+  return reshape(in_own_name([&] { return std::get<0>(attention(q, k, v, mask, causal, scale)); }),
+                 shape);
 }
 
 }  // namespace
@@ -154,13 +189,16 @@ aj_status* scaled_dot_product_attention_body(void*, aj_call* call) {
     want(key.size(-2) == value.size(-2), "key ", shown(key), " and value ", shown(value),
          " differ in their number of places");
     want(!causal || !mask.defined(), "attn_mask and is_causal cannot both be given");
+    double scale =
+        b.given(6) ? b.real(6) : 1 / std::sqrt(double(std::max<int64_t>(query.size(-1), 1)));
     if (b.flag(7)) {
       want(query.ndim() >= 3, "enable_gqa wants a dimension of heads: ", shown(query));
+      if (p == 0)
+        if (Tensor out = shared_attention(query, key, value, mask, causal, scale); out.defined())
+          return b.ret(0, out);
       key = for_all_heads(key, query.size(-3));
       value = for_all_heads(value, query.size(-3));
     }
-    double scale =
-        b.given(6) ? b.real(6) : 1 / std::sqrt(double(std::max<int64_t>(query.size(-1), 1)));
     if (p == 0 && fits_kernel(query, key, value, mask))
       return b.ret(0, in_own_name([&] {
                      return std::get<0>(attention(query, key, value, mask, causal, scale));

@@ -16,6 +16,20 @@ namespace {
 constexpr int kLead = 6;  // dimensions of heads that a kernel walks; with more the op's body serves
 constexpr int kWidest = 4;  // tiles of the result beside each other that one block makes
 
+// i becomes i / size; returns what is left. A block divides once, outside of its loops, in 32 bits
+// where they suffice: prepared divisors would take registers that the sums need.
+[[gnu::noinline]] AJ_HD inline int64_t divide_wide(int64_t i, int64_t size) { return i / size; }
+AJ_HD inline int64_t split(int64_t* i, int64_t size) {
+  if ((*i | size) >> 32) {
+    int64_t all = *i;
+    *i = divide_wide(all, size);
+    return all - *i * size;
+  }
+  uint32_t all = uint32_t(*i), q = all / uint32_t(size);
+  *i = q;
+  return all - q * uint32_t(size);
+}
+
 // Matrices of heads that stand in leading dimensions of any strides, in elements.
 template <class T>
 struct Stack {

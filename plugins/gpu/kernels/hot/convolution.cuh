@@ -2,6 +2,7 @@
 // the way into shared memory (implicit products); no column matrix is ever made.
 #include <adjoin/kit/geometry.hpp>
 
+#include "../../block.cuh"
 #include "../../divide.cuh"
 #include "../../tile.cuh"
 
@@ -12,16 +13,26 @@ using convolved = Join<stored_floating, complexes>;
 // As kernels get it.
 struct Geometry : ConvGeometry {
   int64_t taps, small_pixels, big_pixels;  // counted once
+  Divisor by_small[3], by_big[3], by_kernel[3], by_stride[3], by_taps, by_small_pixels,
+      by_big_pixels;
   explicit Geometry(const ConvGeometry& g)
       : ConvGeometry(g),
         taps(g.taps()),
         small_pixels(g.small_pixels()),
-        big_pixels(g.big_pixels()) {}
-  // As ConvGeometry's, with divisions of 32 bits.
+        big_pixels(g.big_pixels()),
+        by_taps(taps),
+        by_small_pixels(small_pixels),
+        by_big_pixels(big_pixels) {
+    for (int d = 0; d < 3; ++d) {
+      by_small[d] = small[d], by_big[d] = big[d];
+      by_kernel[d] = kernel[d], by_stride[d] = stride[d];
+    }
+  }
+  // As ConvGeometry's.
   AJ_HD int64_t meet(int64_t s, int64_t k) const {
     int64_t at = 0, weight = 1;
     for (int d = 2; d >= 0; --d) {
-      int64_t x = split(&s, small[d]) * stride[d] - pad[d] + split(&k, kernel[d]) * dilation[d];
+      int64_t x = by_small[d].split(&s) * stride[d] - pad[d] + by_kernel[d].split(&k) * dilation[d];
       if (x < 0 || x >= big[d]) return -1;
       at += x * weight;
       weight *= big[d];
@@ -32,9 +43,9 @@ struct Geometry : ConvGeometry {
   AJ_HD int64_t meet_back(int64_t b, int64_t k) const {
     int64_t at = 0, weight = 1;
     for (int d = 2; d >= 0; --d) {
-      int64_t x = split(&b, big[d]) + pad[d] - split(&k, kernel[d]) * dilation[d];
+      int64_t x = by_big[d].split(&b) + pad[d] - by_kernel[d].split(&k) * dilation[d];
       if (x < 0) return -1;
-      Quotient q = divided(x, stride[d]);
+      Quotient q = by_stride[d].divided(x);
       if (q.rest != 0 || q.whole >= small[d]) return -1;
       at += q.whole * weight;
       weight *= small[d];
@@ -54,7 +65,8 @@ struct Convolution {
   Geometry g;
   const T *small, *big, *weight, *bias;
   T* out;
-  int64_t rows, columns, depth, tiles_m, tiles_n;
+  int64_t rows, columns, depth;
+  Divisor tiles_m, tiles_n;
   bool conj_weight, conj_input;
 
   AJ_HD static T conj(T x, bool on) {
@@ -74,7 +86,7 @@ struct Convolution {
   }
   template <Writes W>
   AJ_HD T left(int64_t group, int64_t row, int64_t k) const {
-    Quotient q = divided(k, W == Writes::weight ? g.small_pixels : g.taps);
+    Quotient q = (W == Writes::weight ? g.by_small_pixels : g.by_taps).divided(k);
     if constexpr (W == Writes::small)
       return weight_at(group, row, q.whole, q.rest);
     else if constexpr (W == Writes::big)
@@ -85,12 +97,12 @@ struct Convolution {
   template <Writes W>
   AJ_HD T right(int64_t group, int64_t k, int64_t column) const {
     if constexpr (W == Writes::weight) {
-      Quotient from = divided(k, g.small_pixels), to = divided(column, g.taps);
+      Quotient from = g.by_small_pixels.divided(k), to = g.by_taps.divided(column);
       int64_t pixel = g.meet(from.rest, to.rest);
       return pixel < 0 ? T(0) : conj(big_at(from.whole, group, to.whole, pixel), conj_input);
     } else {
-      Quotient to = divided(column, W == Writes::small ? g.small_pixels : g.big_pixels),
-               from = divided(k, g.taps);
+      const Divisor& pixels = W == Writes::small ? g.by_small_pixels : g.by_big_pixels;
+      Quotient to = pixels.divided(column), from = g.by_taps.divided(k);
       int64_t pixel =
           W == Writes::small ? g.meet(to.rest, from.rest) : g.meet_back(to.rest, from.rest);
       if (pixel < 0) return T(0);
@@ -104,11 +116,11 @@ struct Convolution {
       out[(group * g.small_c + row) * columns + column] = cast<T>(sum);
     } else {
       int64_t channels = W == Writes::small ? g.small_c : g.big_c;
-      int64_t pixels = W == Writes::small ? g.small_pixels : g.big_pixels;
+      const Divisor& pixels = W == Writes::small ? g.by_small_pixels : g.by_big_pixels;
       int64_t channel = group * channels + row;
       if (bias) sum += Accumulator<T>(bias[channel]);
-      Quotient at = divided(column, pixels);
-      out[(at.whole * g.groups * channels + channel) * pixels + at.rest] = cast<T>(sum);
+      Quotient at = pixels.divided(column);
+      out[(at.whole * g.groups * channels + channel) * pixels.size + at.rest] = cast<T>(sum);
     }
   }
 };
@@ -116,10 +128,10 @@ struct Convolution {
 template <class T, Writes W>
 AJ_GLOBAL void convolution_kernel(AJ_ARGUMENT Convolution<T> p) {
   using A = Accumulator<T>;
-  int64_t tasks = p.g.groups * p.tiles_m * p.tiles_n;
+  int64_t tasks = p.g.groups * p.tiles_m.size * p.tiles_n.size;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
-    int64_t group = task, column0 = split(&group, p.tiles_n) * kTile,
-            row0 = split(&group, p.tiles_m) * kTile;
+    int64_t group = task, column0 = p.tiles_n.split(&group) * kTile,
+            row0 = p.tiles_m.split(&group) * kTile;
     A sum[kOwn][kOwn];
     clear(sum);
     multiply_tile<T>(
@@ -151,7 +163,8 @@ void run(const aj_call* call, Convolution<T> p) {
                                : g.batch * g.small_pixels;
   p.tiles_m = (p.rows + kTile - 1) / kTile;
   p.tiles_n = (p.columns + kTile - 1) / kTile;
-  launch_blocks<&convolution_kernel<T, W>>(call, g.groups * p.tiles_m * p.tiles_n, kTileThreads, p);
+  launch_blocks<&convolution_kernel<T, W>>(call, g.groups * p.tiles_m.size * p.tiles_n.size,
+                                           kTileThreads, p);
 }
 
 void convolution(Args args) {
@@ -175,18 +188,21 @@ template <class T>
 struct BiasSum {
   const T* grad;
   T* out;
-  int64_t batch, channels, pixels;
-  AJ_DEVICE void operator()(int64_t c) const {
-    Accumulator<T> sum(0);
-    for (int64_t n = 0; n < batch; ++n) {
-      Accumulator<T> image(0);
-      for (int64_t p = 0; p < pixels; ++p)
-        image += Accumulator<T>(grad[(n * channels + c) * pixels + p]);
-      sum += image;
-    }
-    out[c] = cast<T>(sum);
-  }
+  int64_t channels, each;  // each: elements of a channel
+  Divisor pixels;
 };
+template <bool Wide, class T>
+AJ_GLOBAL void bias_sum_kernel(AJ_ARGUMENT BiasSum<T> p) {
+  using Own = Team<Wide>;
+  using A = Accumulator<T>;
+  for (int64_t c = Own::task(); c < p.channels; c += Own::tasks_step()) {
+    A sum(0);
+    for (int64_t k = Own::first(); k < p.each; k += Own::step())
+      sum += A(p.grad[in_line(k, c, p.channels, p.pixels)]);
+    sum = Own::join(sum, Plus());
+    if (Own::leads()) p.out[c] = cast<T>(sum);
+  }
+}
 
 void convolution_backward(Args args) {
   TensorView grad = args.tensor(0), x = args.tensor(1), w = args.tensor(2);
@@ -224,10 +240,10 @@ void convolution_backward(Args args) {
     }
     if (args.bit(9, 2)) {
       Plain<T> to(call, args.result(2));
-      int64_t channels = grad.size(1), images = grad.size(0);
-      each(call, channels,
-           BiasSum<T>{dy.data(), to.data(), images, channels,
-                      transposed ? g.big_pixels() : g.small_pixels()});
+      int64_t pixels = transposed ? g.big_pixels() : g.small_pixels();
+      BiasSum<T> p = {dy.data(), to.data(), grad.size(1), grad.size(0) * pixels, pixels};
+      launch_teams<&bias_sum_kernel<false, T>, &bias_sum_kernel<true, T>>(call, p.channels,
+                                                                          p.each > kNarrow, p);
       to.commit();
     }
   });

@@ -16,7 +16,8 @@ template <class T>
 struct Product {
   const T *a, *b, *d;  // d: NULL if there is none
   T* c;
-  int64_t batch, m, n, k, tiles_m, tiles_n;
+  int64_t batch, m, n, k;
+  Divisor tiles_m, tiles_n;
   int64_t a_batch, a_row, a_column, b_batch, b_row, b_column, d_row, d_column, c_batch, c_row,
       c_column;
   Accumulator<T> alpha, beta;
@@ -26,10 +27,10 @@ struct Product {
 template <class T>
 AJ_GLOBAL void product_kernel(AJ_ARGUMENT Product<T> p) {
   using A = Accumulator<T>;
-  int64_t tasks = p.batch * p.tiles_m * p.tiles_n;
+  int64_t tasks = p.batch * p.tiles_m.size * p.tiles_n.size;
   for (int64_t task = block_x(); task < tasks; task += blocks_x()) {
-    int64_t image = task, column0 = split(&image, p.tiles_n) * kTile,
-            row0 = split(&image, p.tiles_m) * kTile;
+    int64_t image = task, column0 = p.tiles_n.split(&image) * kTile,
+            row0 = p.tiles_m.split(&image) * kTile;
     const T *a = p.a + image * p.a_batch, *b = p.b + image * p.b_batch;
     A sum[kOwn][kOwn];
     clear(sum);
@@ -70,7 +71,8 @@ template <class T>
 void run(const aj_call* call, Product<T> p) {
   p.tiles_m = (p.m + kTile - 1) / kTile;
   p.tiles_n = (p.n + kTile - 1) / kTile;
-  launch_blocks<&product_kernel<T>>(call, p.batch * p.tiles_m * p.tiles_n, kTileThreads, p);
+  launch_blocks<&product_kernel<T>>(call, p.batch * p.tiles_m.size * p.tiles_n.size, kTileThreads,
+                                    p);
 }
 
 template <class T>
