@@ -15,8 +15,10 @@ using Size = int (*)(Handle, void*, int, int, int64_t, int, const void*, int64_t
                      int, const void*, int64_t, int, const void*, int64_t, int, size_t*, size_t*);
 using Run = int (*)(Handle, void*, int, int, int64_t, int, void*, int64_t, int, void*, int, void*,
                     int64_t, int, void*, int64_t, int, void*, size_t, void*, size_t, int*);
+#if CUSOLVER_VERSION >= 11701  // older headers have no such routine
 static_assert(agree<Size, decltype(&cusolverDnXgeev_bufferSize)>);
 static_assert(agree<Run, decltype(&cusolverDnXgeev)>);
+#endif
 
 struct Eigen {
   Size size = nullptr;
