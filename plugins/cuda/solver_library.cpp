@@ -103,8 +103,4 @@ bool lacks_memory(int status, bool solver) {
   return status == (solver ? int(CUSOLVER_STATUS_ALLOC_FAILED) : int(CUBLAS_STATUS_ALLOC_FAILED));
 }
 
-int32_t scores_eigen(const aj_linalg_problem&) { return 0; }
-uint64_t eigen_workspace(const aj_linalg_problem&, Handle) { return 0; }
-void run_eigen(const aj_linalg_problem&, Handle, void*) {}
-
 }  // namespace adjoin::vendor

@@ -7,14 +7,14 @@ import shutil
 import subprocess
 
 import pytest
-from paper import PLUGINDIR, VENDORS, either, run, surroundings
+from paper import PLUGINDIR, VENDORS, either, needs_cuda, run, surroundings
 
 from abi_tools import adjoin, clean_environment
 
 SEED = int(os.environ.get("ADJOIN_TEST_SEED", random.randrange(10**6)))
 FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
 FACTORINGS = [
-    "_::eigh_stack", "_::pivot_order", "_::solve_stack", "_::solve_triangular_stack", "_::svd_stack", "geqrf", "linalg::cholesky_ex",
+    "_::eig_stack", "_::eigh_stack", "_::pivot_order", "_::solve_stack", "_::solve_triangular_stack", "_::svd_stack", "geqrf", "linalg::cholesky_ex",
     "linalg::det", "linalg::householder_product", "linalg::inv_ex", "linalg::lu_factor_ex", "linalg::qr", "linalg::slogdet",
 ]  # fmt: skip
 TRANSFORMS = ["_::fft_c2c", "_::fft_r2c", "_::fft_c2r"]
@@ -308,7 +308,7 @@ print(count("transforms"))
         "hip": "apt-get install hipsolver hipblas",
     }[name]
     assert (
-        words.startswith("RuntimeError: inv: ")
+        words.startswith("NotImplementedError: inv: ")
         and f"a library that factors matrices is missing on {name}: {brings}" in words
         and "compute with .cpu()" in words
     )
@@ -319,6 +319,60 @@ print(count("transforms"))
     assert {"cuda": "library cuFFT 12.0.4: ", "hip": "library hipFFT 12.0.4: "}[name] in adjoin(
         "plugins", "why", name, **surroundings(name, card)
     ).stdout
+
+
+@needs_cuda
+def test_what_is_missing_is_no_fault_of_the_backend(card, tmp_path):
+    """`conform` passes over ops that no library serves."""
+    words = [
+        "conform",
+        PLUGINDIR / "libaj_cuda.so",
+        "--mode",
+        "test",
+        "--op",
+        "linalg::cholesky_ex",
+        "--op",
+        "_::eig_stack",
+    ]
+    out = adjoin(*words, **surroundings("cuda", card, ADJOIN_CUSOLVER=tmp_path / "none.so")).stdout
+    assert "no fault found in what was checked" in out, out[-2000:]
+
+
+@either
+def test_eigenvalues_of_any_matrix(name, card):
+    program = (
+        MATRICES
+        + """
+for dtype, bound in some(((adjoin.float32, 1e-3), (adjoin.float64, 1e-9), (adjoin.complex64, 1e-3), (adjoin.complex128, 1e-9)), 2):
+    for shape in ((4, 4), (3, 5, 5), (0, 2, 2), (0, 0)):
+        a = matrices(*shape, dtype=dtype)
+        try:
+            values, vectors = L.eig(a.to(gpu))
+        except NotImplementedError as e:
+            print(e)
+            raise SystemExit
+        assert values.is_complex() and values.shape == a.shape[:-1] and vectors.shape == a.shape
+        close(a.to(vectors.dtype) @ vectors.cpu(), vectors.cpu() * values.cpu().unsqueeze(-2), bound)
+        close(L.eigvals(a.to(gpu)).sum(-1), a.diagonal(dim1=-2, dim2=-1).sum(-1).to(values.dtype), 9 * bound)
+bad = matrices(2, 3, 3)
+bad[1, 0, 0] = float("inf")
+print(told(L.eigvals, bad.to(gpu)))
+graph = Graph()
+graph.capture_begin()
+mistake = told(L.eigvals, a.to(gpu))
+graph.capture_end()
+print(mistake)
+"""
+    )
+    lines = run(program, name, card).splitlines()
+    if name == "hip":
+        assert "does not serve matrices of 4 x 4 and complex" in lines[0] and "compute with .cpu()" in lines[0]
+    else:
+        assert "(batch element 1): the matrix holds NaN or infinity, which have no eigenvalues" in lines[0]
+        assert (
+            "the library works on the host, too, so it cannot be captured; eigh, for symmetric matrices, can"
+            in lines[1]
+        )
 
 
 @either

@@ -96,28 +96,41 @@ aj_linalg_problem problem(const Args& args, int32_t routine, const Stack& a) {
   return p;
 }
 
-void serve(const aj_linalg_problem& p) {
+aj_str slot() {
   static const std::string name = std::string("aj.linalg/") + kDevice;
-  const aj_str slot = kit::str(name);
+  return kit::str(name);
+}
+
+// Before anything is written: a kernel that declines leaves the call to a fallback, if there is
+// one.
+void want_library() {
+  if (SolverLibrary::find() || kit::services().count(slot()) > 1) return;
+  kit::raise(AJ_UNIMPLEMENTED, "a library that factors matrices is missing on ", kDevice, ": ",
+             solver_words.remedy, ", or compute with .cpu() (", solver_file().where(), "; ",
+             triangle_file().where(), ")");
+}
+template <auto F>
+void with_library(Args args) {
+  want_library();
+  NoGradGuard off;
+  F(args);
+}
+
+void serve(const aj_linalg_problem& p) {
   const aj_services& all = kit::services();
   const aj_linalg* best = nullptr;
   int32_t most = 0;
-  for (uint32_t i = 0; i < all.count(slot); ++i) {
+  for (uint32_t i = 0; i < all.count(slot()); ++i) {
     aj_service_def def = {};
     def.struct_size = sizeof def;
-    kit::check(all.at(slot, i, &def));
+    kit::check(all.at(slot(), i, &def));
     auto* one = static_cast<const aj_linalg*>(def.table);
     const int32_t score = one->score(one->self, &p);
     if (score > most) best = one, most = score;
   }
-  if (!best) {
-    if (!SolverLibrary::find())
-      kit::raise(AJ_UNAVAILABLE, "a library that factors matrices is missing on ", kDevice, ": ",
-                 solver_words.remedy, ", or compute with .cpu() (", solver_file().where(), "; ",
-                 triangle_file().where(), ")");
-    kit::raise(AJ_UNAVAILABLE, solver_file().where(), " does not serve matrices of ", p.m, " x ",
+  if (!best)
+    kit::raise(AJ_UNIMPLEMENTED, solver_file().where(), " does not serve matrices of ", p.m, " x ",
                p.n, " and ", p.dtype, " on ", kDevice, "; compute with .cpu()");
-  }
   Workspace work(p.device, best->workspace(best->self, &p), static_cast<Stream>(p.stream));
   kit::check(best->run(best->self, &p, work.data()));
 }
@@ -150,7 +163,6 @@ void void_where(const Tensor& failed, const Tensor& t, int64_t more) {
 }
 
 void cholesky(Args args) {
-  NoGradGuard off;
   const bool upper = args.flag(1), asked = args.flag(2);
   want_no_capture(args, asked, "cholesky_ex");
   const Tensor a = argument(args, 0), to = result(args, 0), to_info = result(args, 1);
@@ -180,7 +192,6 @@ void factor_lu(const Args& args, const Stack& a, const Tensor& pivots, const Ten
 }
 
 void lu(Args args) {
-  NoGradGuard off;
   kit::want_pivots(args.flag(1));
   const bool asked = args.flag(2);
   want_no_capture(args, asked, "lu_factor_ex");
@@ -216,7 +227,6 @@ void solve_triangle(const Args& args, const Stack& a, const Stack& b, uint32_t f
 }
 
 void solve_triangular(Args args) {
-  NoGradGuard off;
   const Tensor given = argument(args, 0), turned = transpose(given, -2, -1), to = result(args, 0);
   const bool by_rows = !Stack::lies_so(given) && Stack::lies_so(turned);
   const Stack a = by_rows                 ? Stack(turned)
@@ -244,7 +254,6 @@ void solve_by(const Args& args, const Factored& f, const Stack& x, const Tensor&
 Tensor order_of(const Factored& f) { return pivot_order(f.pivots - 1, f.lu.rows); }
 
 void solve(Args args) {
-  NoGradGuard off;
   const bool asked = args.flag(2);
   want_no_capture(args, asked, "solve_ex");
   const Tensor a = argument(args, 0), b = argument(args, 1), to = result(args, 0),
@@ -258,7 +267,6 @@ void solve(Args args) {
 }
 
 void inverse(Args args) {
-  NoGradGuard off;
   const bool asked = args.flag(1);
   want_no_capture(args, asked, "inv_ex");
   const Tensor a = argument(args, 0), to = result(args, 0), to_info = result(args, 1);
@@ -277,12 +285,10 @@ Tensor sign_of(const Factored& f) {
 }
 
 void det(Args args) {
-  NoGradGuard off;
   const Factored f = factored(args, argument(args, 0));
   copy_(result(args, 0), prod(diagonal(f.lu.t, 0, -2, -1), -1) * sign_of(f));
 }
 void slogdet(Args args) {
-  NoGradGuard off;
   const Factored f = factored(args, argument(args, 0));
   const Tensor d = diagonal(f.lu.t, 0, -2, -1);
   copy_(result(args, 0), prod(sgn(d), -1) * sign_of(f));
@@ -306,7 +312,6 @@ void form_q(const Args& args, const Stack& q, const Tensor& tau, int64_t k) {
 }
 
 void geqrf(Args args) {
-  NoGradGuard off;
   const Tensor to = result(args, 0), to_tau = result(args, 1);
   const Stack a = Stack::for_result(to);
   copy_(a.t, argument(args, 0));
@@ -316,7 +321,6 @@ void geqrf(Args args) {
 }
 
 void qr(Args args) {
-  NoGradGuard off;
   const Tensor from = argument(args, 0);
   const Stack a = Stack::copy_of(from);
   const int64_t k = std::min(a.rows, a.columns);
@@ -334,7 +338,6 @@ void qr(Args args) {
 }
 
 void householder_product(Args args) {
-  NoGradGuard off;
   const Tensor to = result(args, 0), tau = contiguous(argument(args, 1));
   const Stack q = Stack::for_result(to);
   copy_(q.t, argument(args, 0));
@@ -355,7 +358,6 @@ void did_converge(const Args& args, const Tensor& info, bool stacked) {
 }
 
 void eigh(Args args) {
-  NoGradGuard off;
   const Tensor from = argument(args, 0), to = result(args, 0);
   const bool upper = args.string(1) == "U" || args.string(1) == "u", vectors = args.flag(2);
   const Tensor to_vectors = vectors ? result(args, 1) : Tensor();
@@ -380,7 +382,6 @@ void eigh(Args args) {
 
 // The libraries want no fewer rows than columns: of others the adjoint is factored.
 void svd(Args args) {
-  NoGradGuard off;
   const Tensor from = argument(args, 0), to = result(args, 1);
   const bool full = args.flag(1), vectors = args.flag(2), wide = from.size(-2) < from.size(-1);
   const Tensor to_u = vectors ? result(args, 0) : Tensor(),
@@ -419,25 +420,52 @@ void svd(Args args) {
   did_converge(args, info, from.ndim() > 2);
 }
 
-using kit::custom;
-using kit::floating_complex;
+// Of real numbers, too, eigenvalues are complex: their complex copies are factored.
+void eig(Args args) {
+  if (is_captured(args))
+    kit::raise(AJ_PRECONDITION, "the library works on the host, too, so it cannot be captured; ",
+               "eigh, for symmetric matrices, can");
+  const Tensor from = argument(args, 0), out = result(args, 0);
+  const bool vectors = args.flag(1);
+  const Stack a = Stack::copy_of(to(from, out.dtype()));
+  const Tensor values = dense(out), info = fresh(from, batch_of(from), int32);
+  std::optional<Stack> v;
+  if (vectors) v = Stack::for_result(result(args, 1));
+  if (!a.is_empty()) {
+    const Tensor bad = without_nan(a, from);
+    check(true, to(bad, int32), from.ndim() > 2, Failed::eig_of_nan);
+    auto p = problem(args, AJ_LINALG_GEEV, a);
+    p.flags = when(vectors, AJ_LINALG_VECTORS);
+    p.b = column_of(values);
+    if (v) p.c = v->matrix();
+    p.info = static_cast<int32_t*>(data(info));
+    serve(p);
+    check(true, info, from.ndim() > 2, Failed::convergence);
+  }
+  deliver(out, values);
+  if (v) deliver(result(args, 1), v->t);
+}
+
+template <auto F>
+constexpr kit::Spec kFactoring = kit::custom<with_library<F>, kit::floating_complex>;
 
 }  // namespace
 
 // At a priority of its own, so it does not announce itself.
 const kit::Kernel factor_kernels[] = {
-    {"_::eigh_stack", custom<eigh, floating_complex>},
-    {"_::solve_stack", custom<solve, floating_complex>},
-    {"_::solve_triangular_stack", custom<solve_triangular, floating_complex>},
-    {"_::svd_stack", custom<svd, floating_complex>},
-    {"geqrf", custom<geqrf, floating_complex>},
-    {"linalg::cholesky_ex", custom<cholesky, floating_complex>},
-    {"linalg::det", custom<det, floating_complex>},
-    {"linalg::householder_product", custom<householder_product, floating_complex>},
-    {"linalg::inv_ex", custom<inverse, floating_complex>},
-    {"linalg::lu_factor_ex", custom<lu, floating_complex>},
-    {"linalg::qr", custom<qr, floating_complex>},
-    {"linalg::slogdet", custom<slogdet, floating_complex>},
+    {"_::eig_stack", kFactoring<eig>},
+    {"_::eigh_stack", kFactoring<eigh>},
+    {"_::solve_stack", kFactoring<solve>},
+    {"_::solve_triangular_stack", kFactoring<solve_triangular>},
+    {"_::svd_stack", kFactoring<svd>},
+    {"geqrf", kFactoring<geqrf>},
+    {"linalg::cholesky_ex", kFactoring<cholesky>},
+    {"linalg::det", kFactoring<det>},
+    {"linalg::householder_product", kFactoring<householder_product>},
+    {"linalg::inv_ex", kFactoring<inverse>},
+    {"linalg::lu_factor_ex", kFactoring<lu>},
+    {"linalg::qr", kFactoring<qr>},
+    {"linalg::slogdet", kFactoring<slogdet>},
     {nullptr, {}},
 };
 

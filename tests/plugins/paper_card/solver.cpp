@@ -379,6 +379,31 @@ int matrix_size(Solver* s, int m, int n, int ld, int64_t order, int* out) {
 using Complex32 = factor::ComplexOf<float>;
 using Complex64 = factor::ComplexOf<double>;
 
+namespace {
+
+// Complex numbers alone; it waits, and works on the host as well.
+template <class T>
+int eigenvalues(Solver* s, int mode, int64_t n, void* a, int64_t lda, void* values, void* v,
+                int64_t ldv, void* work, size_t bytes, void* host, size_t host_bytes, int* info) {
+  const bool vectors = mode == Cuda::kVectors;
+  if (!good(s) || !holds_matrix<T>(a, int(n), int(n), int(lda)) || !holds<T>(values, n) ||
+      (vectors && !holds_matrix<T>(v, int(n), int(n), int(ldv))) || !holds<int>(info, 1) ||
+      bytes < size_t(64 * n) || !holds<char>(work, int64_t(bytes)) || !host || host_bytes < 32)
+    return Cuda::kInvalid;
+  ++counts.solutions;
+  int result = submit(s->stream, [=] {
+    if (orders.idle) return;
+    std::memset(work, 0x5a, bytes), std::memset(host, 0x5a, host_bytes);
+    Matrix<T> to = {nullptr, 0, 0, 0};
+    if (vectors) to = {static_cast<T*>(v), n, n, ldv};
+    *info = !factor::eig(Matrix<T>{static_cast<T*>(a), n, n, lda}, to, static_cast<T*>(values));
+  });
+  return result ? int(Cuda::kFailed) : kGood;
+}
+constexpr int kC32 = 4, kC64 = 5;  // cudaDataType_t
+
+}  // namespace
+
 extern "C" {
 HANDLES_(cusolverDn, cublas, _v2)
 SOLVER_(Cuda, cusolverDn, S, or, sy, float)
@@ -398,4 +423,23 @@ TRIANGLES_(Hip, hipblas, , S, float)
 TRIANGLES_(Hip, hipblas, , D, double)
 TRIANGLES_(Hip, hipblas, , C, Complex32)
 TRIANGLES_(Hip, hipblas, , Z, Complex64)
+
+int cusolverDnCreateParams(void** out) { return *out = new char, kGood; }
+int cusolverDnXgeev_bufferSize(Solver* s, void* parameters, int left, int, int64_t n, int type,
+                               const void*, int64_t, int of_values, const void*, int, const void*,
+                               int64_t, int of_vectors, const void*, int64_t, int, size_t* there,
+                               size_t* here) {
+  if (!good(s) || !parameters || left || n < 1 || of_values != type || of_vectors != type ||
+      (type != kC32 && type != kC64))
+    return Cuda::kInvalid;
+  return *there = size_t(64 * n), *here = 32, kGood;
+}
+int cusolverDnXgeev(Solver* s, void*, int left, int right, int64_t n, int type, void* a,
+                    int64_t lda, int, void* values, int, void*, int64_t, int, void* v, int64_t ldv,
+                    int, void* work, size_t bytes, void* host, size_t host_bytes, int* info) {
+  if (left) return Cuda::kInvalid;
+  return (type == kC32 ? eigenvalues<Complex32>
+                       : eigenvalues<Complex64>)(s, right, n, a, lda, values, v, ldv, work, bytes,
+                                                 host, host_bytes, info);
+}
 }
