@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import signal
+import subprocess
 import sys
 
 import archive
@@ -22,7 +23,8 @@ def read_options():
         prog="./run gpu",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="What holds on the card of this machine. Nothing is installed, no network is used.",
-        epilog=pages() + "\n\n./run gpu pack [--help] makes the archive that another machine runs this from.",
+        epilog=pages() + "\n\n./run gpu pack [--help] makes the archive that another machine runs this from.\n"
+        "./run gpu predict [--help] says from machine code what an H200 could reach at most, beside what a report has measured.",
     )
     parser.add_argument(
         "step", nargs="*", help="these steps alone; the report goes on; default: all that have no result"
@@ -50,6 +52,8 @@ def main():
         import pack
 
         return pack.main(sys.argv[2:])
+    if sys.argv[1:2] == ["predict"]:
+        return subprocess.call([sys.executable, runner.HERE / "model", *sys.argv[2:]])
     options = read_options()
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)

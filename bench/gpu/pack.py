@@ -18,6 +18,7 @@ from runner import HERE, PREFIX, ROOT
 
 TOP = "adjoin-gpu"
 MOST = 15_000_000  # bytes of the archive
+MODEL = "bench/results/gpu_model.json"
 DIGITS = pathlib.Path("bench/gpu/digits.safetensors")
 PLUGINS = PREFIX / "lib/adjoin/plugins-1"
 ALWAYS = ("cpu", "reference", "onednn")  # of the plugins; packs of ops besides, and a vendor's
@@ -27,7 +28,7 @@ SYSTEM = re.compile(r"lib(stdc\+\+|gcc_s|m|c|dl|pthread|rt)\.so|libadjoin\.so|ld
 
 def members(vendors):
     """Files of the checkout: steps, the programs that they run, and what compiles the module for another Python."""
-    yield from (ROOT / name for name in ("run", "LICENSE", "tests/programs/gpt.py"))
+    yield from (ROOT / name for name in ("run", "LICENSE", "tests/programs/gpt.py", MODEL))
     yield from (p for p in HERE.glob("**/*") if p.suffix in (".py", ".md"))
     yield from (ROOT / "frontends/python/src").glob("*")
     yield from (ROOT / "frontends/cpp/files").glob("*.hpp")

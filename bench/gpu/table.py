@@ -17,6 +17,7 @@ STEPS = [
     Step("graphs", 60, "captured graphs: training steps, dropout, a full card", True),
     Step("faults", 60, "bad indices, refused memory, fork: what is told", True),
     Step("sanitizer", 480, "NVIDIA's compute-sanitizer over a call of each family of kernels", True),
+    Step("predicted", 300, "what each case takes, beside the bound that the machine code gives", True),
     Step("beside", 540, "beside PyTorch on this card: ratios of time, shares of the limits", True),
     Step("rebuild", 540, "the plugin compiled anew by this machine's nvcc, for this card alone", False),
 ]

@@ -20,7 +20,7 @@ LABEL = re.compile(r"^(\.L_\w+):$")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(@!?\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;$")
 TARGET = re.compile(r"\.L_\w+")
 CALLED = re.compile(r"`\((\S+)\)")
-USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) .*?(CONSTANT\[0\]|$)")
+USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) .*?(?:CONSTANT\[0\]:(\d+)|$)")
 DIVISION = re.compile(r"__cuda_sm20_(?:div|rem)_[su]64")
 WIDE_INDEX = "divide_wide"  # where an index is too large for 32 bits; nothing else goes there
 LOAD = re.compile(r"LDG?\.")
@@ -29,6 +29,18 @@ MATRIX = re.compile(r"[HIDQ]G?MMA")
 PLAIN = re.compile(r"(?:FFMA|HFMA2|DFMA)")
 LOCAL = re.compile(r"(?:LDL|STL)")
 STACK_POINTER = re.compile(r"R1, R1, (?:-0x|0xf{4})")  # moved down: a frame begins
+ASYNCHRONOUS = re.compile(r"LDGSTS\.")  # from memory to shared memory
+SHARED = re.compile(r"(?:LDSM?|STS)(?:\.|$)")
+NARROW = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+CONSTANT = re.compile(r"\bc\[0x0\]\[(\w+\s*\+\s*)?(0x[0-9a-f]+)\]")  # where arguments are
+REGISTER = re.compile(r"\bR(\d+)\b")
+
+
+def width(operation):
+    """The bytes that a load or a store moves for a thread."""
+    if operation.startswith("LDSM"):  # an 8x8 matrix of halves is 4 bytes a thread
+        return 4 * int(operation.rsplit(".", 1)[-1]) if operation[-1] in "24" else 4
+    return next((NARROW[part] for part in operation.split(".")[1:] if part in NARROW), 4)
 
 
 def tool(name):
@@ -77,9 +89,23 @@ def read(library):
     return functions, " ".join(sorted(compilers)), sizes
 
 
-def read_cubin(cubin):
+def read_some(library, arch, wanted):
+    """{name: what it is} of the kernels with these names alone: seconds instead of minutes."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        lines_of(tool("cuobjdump"), "-xelf", "all", str(pathlib.Path(library).resolve()), cwd=folder)
+        for cubin in pathlib.Path(folder).glob(f"*.{arch}.cubin"):
+            symbols = [line.split() for line in lines_of("readelf", "-sW", str(cubin)) if " FUNC " in line]
+            plain = demangled(symbol[-1] for symbol in symbols)
+            some = [symbol[0].rstrip(":") for symbol, name in zip(symbols, plain, strict=True) if name in wanted]
+            if some:
+                found |= {each["name"]: each for each in read_cubin(cubin, "-fun", ",".join(some))}
+    return found
+
+
+def read_cubin(cubin, *options):
     """What each function of a piece of machine code is."""
-    bodies = bodies_of(lines_of(tool("nvdisasm"), "-c", "-ndf", str(cubin)))
+    bodies = bodies_of(lines_of(tool("nvdisasm"), "-c", "-ndf", *options, str(cubin)))
     plain = dict(zip(bodies, demangled(bodies), strict=True))
     divides = {name for name, body in bodies.items() if any(DIVISION.search(t) for t in body.called)}
     grown = True
@@ -114,6 +140,7 @@ def usages(cubin):
         elif name and (numbers := USAGE.search(line)):
             found[name] = dict(zip(("registers", "stack", "shared"), map(int, numbers.groups()[:3]), strict=True))
             found[name]["kernel"] = bool(numbers[4])  # which has arguments of its own
+            found[name]["constant"] = int(numbers[4] or 0)  # their bytes and what goes before them
     return found
 
 
@@ -202,10 +229,50 @@ class Body:
                 {
                     "loads": count(loop, LOAD), "matrix": count(loop, MATRIX), "plain": count(loop, PLAIN),
                     "wide": sum(wide[at] and bool(LOAD.match(kinds[at])) for at in loop),
-                }
+                } | self.moved(loop)
                 for loop in inner
             ],
+            "all": self.moved(follow),
+            "arguments": self.arguments(),
         }  # fmt: skip
+
+    def moved(self, places):
+        """What instructions at these places move for a thread: bytes, and most of them on their way at once."""
+        kinds = [self.code[at][1] for at in places]
+        loads = [k for k in kinds if LOAD.match(k) or ASYNCHRONOUS.match(k)]
+        return {
+            "instructions": len(kinds),
+            "load_bytes": sum(map(width, loads)),
+            "store_bytes": sum(width(k) for k in kinds if STORE.match(k)),
+            "shared_bytes": sum(width(k) for k in kinds if SHARED.match(k)),
+            "in_flight": self.in_flight(places),
+        }
+
+    def arguments(self):
+        """Which bytes of the constants are read; None: some are found by an index."""
+        read = set()
+        for _, operation, operands in self.code:
+            for index, offset in CONSTANT.findall(operands):
+                if index:
+                    return None
+                read |= set(range(int(offset, 16), int(offset, 16) + width(operation)))
+        return sorted(read)
+
+    def in_flight(self, places):
+        """The most bytes of loads that follow each other before something reads what one of them brings."""
+        most = bytes_ = 0
+        waited = set()
+        for at in sorted(places):
+            _, operation, operands = self.code[at]
+            if not waited.isdisjoint(REGISTER.findall(operands)):
+                bytes_, waited = 0, set()
+            if LOAD.match(operation):
+                first = int(REGISTER.findall(operands)[0]) if REGISTER.search(operands) else 0
+                waited |= {str(first + i) for i in range(max(1, width(operation) // 4))}
+            if LOAD.match(operation) or ASYNCHRONOUS.match(operation):
+                bytes_ += width(operation)
+                most = max(most, bytes_)
+        return most
 
 
 def loops(follow, nodes):

@@ -7,14 +7,15 @@ SMALL = bool(os.environ["ADJOIN_GPU_SIMULATED"])
 N = 1 << (12 if SMALL else 26)  # elements of large arrays: 256 MB in float32
 ROWS, COLUMNS = N >> 10, 1 << 10
 SQUARE = 64 if SMALL else 8192
-# wanted: the ratio to PyTorch's time; of: bytes that are moved or operations that are made at least; share: wanted of the limit
-Case = collections.namedtuple("Case", "wanted make bytes flops share")
+# wanted: the ratio to PyTorch's time; bytes, flops: that are moved or made at least; share: wanted of the limit; work: operations of
+# the forward pass, of those where a kernel of ours may be the product.
+Case = collections.namedtuple("Case", "wanted make bytes flops share work")
 CASES = {}
 
 
-def case(name, wanted, bytes=0, flops=0, share=0.0):
+def case(name, wanted, bytes=0, flops=0, share=0.0, work=0):
     def keep(make):
-        CASES[name] = Case(wanted, make, bytes, flops, share)
+        CASES[name] = Case(wanted, make, bytes, flops, share, work or flops)
         return make
 
     return keep
@@ -84,25 +85,25 @@ def _softmax(T, device):
     return lambda: x.softmax(1)
 
 
-@case("softmax bfloat16, both ways", 1.1)
+@case("softmax bfloat16, both ways", 1.1, bytes=10 * N)
 def _softmax_back(T, device):
     return both_ways(T, lambda x: x.softmax(1), matrix(T, device, "bfloat16", True))
 
 
-@case("layer norm bfloat16, both ways", 1.1)
+@case("layer norm bfloat16, both ways", 1.1, bytes=10 * N)
 def _layer_norm(T, device):
     w = T.ones(COLUMNS, device=device).to(T.bfloat16).requires_grad_()
     norm = T.nn.functional.layer_norm
     return both_ways(T, lambda x: norm(x, (COLUMNS,), w, w), matrix(T, device, "bfloat16", True), w)
 
 
-@case("cross entropy, both ways", 1.1)
+@case("cross entropy, both ways", 1.1, bytes=12 * N)
 def _cross_entropy(T, device):
     y = T.randint(0, COLUMNS, (ROWS,), device=device)
     return both_ways(T, lambda x: T.nn.functional.cross_entropy(x, y), matrix(T, device, "float32", True))
 
 
-@case("batch norm, both ways", 1.2)
+@case("batch norm, both ways", 1.2, bytes=32 * N)
 def _batch_norm(T, device):
     x = T.randn(N >> 16 or 1, 64, 32, 32, device=device).requires_grad_()
     norm = T.nn.functional.batch_norm
@@ -112,21 +113,23 @@ def _batch_norm(T, device):
 # ---- places
 @case("index_select of rows", 1.5, bytes=8 * N, share=0.4)
 def _gather(T, device):
-    x, i = matrix(T, device), T.randperm(ROWS, device=device)
+    x, i = matrix(T, device), T.randperm(ROWS).to(device)
     return lambda: x.index_select(0, i)
 
 
-@case("index_add of rows", 1.5)
+@case("index_add of rows", 1.5, bytes=12 * N)
 def _index_add(T, device):
     x, i, out = matrix(T, device), T.randint(0, ROWS, (ROWS,), device=device), T.zeros(ROWS, COLUMNS, device=device)
     return lambda: out.index_add_(0, i, x)
 
 
-@case("embedding of 16,384 tokens, both ways", 1.5)
+TOKENS, WORDS, WIDTH = (16, 50, 8) if SMALL else (16384, 50257, 768)
+
+
+@case("embedding of 16,384 tokens, both ways", 1.5, bytes=4 * WIDTH * (3 * TOKENS + WORDS))
 def _embedding(T, device):
-    tokens, words = (16, 50) if SMALL else (16384, 50257)
-    table = T.randn(words, 768 if not SMALL else 8, device=device).requires_grad_()
-    i = T.randint(0, words, (tokens,), device=device)
+    table = T.randn(WORDS, WIDTH, device=device).requires_grad_()
+    i = T.randint(0, WORDS, (TOKENS,), device=device)
     return both_ways(T, lambda w: T.nn.functional.embedding(i, w), table)
 
 
@@ -136,13 +139,13 @@ def _sort(T, device):
     return lambda: x.sort()
 
 
-@case("topk of rows", 1.5)
+@case("topk of rows", 1.5, bytes=4 * N)
 def _topk(T, device):
     x = matrix(T, device)
     return lambda: x.topk(8, 1)
 
 
-@case("cumsum of a vector", 1.5)
+@case("cumsum of a vector", 1.5, bytes=8 * N)
 def _cumsum(T, device):
     x = T.rand(N, device=device)
     return lambda: x.cumsum(0)
@@ -191,7 +194,7 @@ def _attention(T, device):
     return lambda: T.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-@case("attention bfloat16, causal, both ways", 1.2)
+@case("attention bfloat16, causal, both ways", 1.2, flops=7 * _FLOPS // 2, work=_FLOPS)
 def _attention_back(T, device):
     q, k, v = heads(T, device, True)
     return both_ways(T, lambda q: T.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
@@ -208,7 +211,7 @@ def _convolution(T, device):
 
 
 # ---- whole steps
-@case("AdamW, 150 tensors", 1.1)
+@case("AdamW, 150 tensors", 1.1, bytes=28 * 150 * (N // 100), share=0.75)
 def _adamw(T, device):
     weights = [T.randn(N // 100, device=device).requires_grad_() for _ in range(150)]
     for w in weights:

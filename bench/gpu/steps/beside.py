@@ -97,7 +97,8 @@ def run(name, case, workers, of):
     for amount, limit in ((case.bytes, of[0]), (case.flops, of[1])):
         if amount and limit:
             share = amount / (statistics.median(ours) / 1e3) / limit
-            words.append(f"{100 * share:.0f} % of this card's limit, wanted {100 * case.share:.0f} %")
+            wanted = f", wanted {100 * case.share:.0f} %" if case.share else ""
+            words.append(f"{100 * share:.0f} % of this card's limit{wanted}")
     figure(name, ratio, "of PyTorch's time" + (" **above**" if ratio > case.wanted else ""), "; ".join(words))
     return None, None
 

@@ -298,7 +298,7 @@ int run(Handle* h, const Part& plan, const Part& pack) {
     if (room) std::memset(room, 0x5a, size_t(engine.workspace));  // the library's while it works
     convolve(p, big, weight, small, tf32);
   };
-  return submit(h->stream, work) ? kFailed : kGood;
+  return orders.idle || !submit(h->stream, work) ? kGood : kFailed;
 }
 
 }  // namespace
@@ -345,7 +345,7 @@ int cudnnAddTensor(Handle* h, const void*, const Array* channels, const void* bi
       write(out, a.type, at, read(out, a.type, at) + read(bias, a.type, channel * c.steps[1]));
     }
   };
-  return submit(h->stream, work) ? kFailed : kGood;
+  return orders.idle || !submit(h->stream, work) ? kGood : kFailed;
 }
 int cudnnConvolutionBackwardBias(Handle* h, const void*, const Array* from, const void* grad,
                                  const void*, const Array* channels, void* bias) {
@@ -357,7 +357,7 @@ int cudnnConvolutionBackwardBias(Handle* h, const void*, const Array* from, cons
       sums[size_t(i / inner % a.sizes[1])] += read(grad, a.type, a.place(i));
     for (size_t i = 0; i < sums.size(); ++i) write(bias, a.type, int64_t(i) * c.steps[1], sums[i]);
   };
-  return submit(h->stream, work) ? kFailed : kGood;
+  return orders.idle || !submit(h->stream, work) ? kGood : kFailed;
 }
 
 int cudnnBackendCreateDescriptor(int type, Part** out) {
