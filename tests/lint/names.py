@@ -44,6 +44,7 @@ MANY = 7
 ROOMS = ("frontends", "extensions", "bench")
 LISTS = {  # a file whose lists of names may stand, and why
     "bench/accuracy.py": "references and ranges of each function in the table of units in the last place",
+    "bench/accuracy_solvers.py": "errors of each function",
     "bench/cases.py": "cases that are timed",
     "bench/gpu/steps/kernels.py": "a call for each family of kernels; a row does not say which file computes it",
     "bench/goals.py": "what is wanted of each case that is timed",

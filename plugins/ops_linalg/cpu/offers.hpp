@@ -6,7 +6,7 @@
 namespace adjoin::cpu {
 
 inline constexpr aj_str kLinalgSlot = {"aj.linalg/cpu", 13};
-extern const aj_linalg own_linalg, lapack_linalg;
+extern const aj_linalg own_linalg, lapack_linalg, recursive_linalg;
 
 // A counter that moves when a service comes, goes or is chosen.
 inline uint64_t services_revision() {
