@@ -23,7 +23,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 enum { AJ_LEVEL_BATCH = 0, AJ_LEVEL_DUAL = 1, AJ_LEVEL_DUAL_KEPT = 2 }; /* the last for enter alone */
 enum { /* what an op that draws random numbers does in a batch */
   AJ_RANDOM_ERROR = 0,
@@ -87,6 +86,7 @@ static inline aj_status* aj_def_jvp(const aj_plugin_env* env, const aj_jvp_def* 
   return aj_def_rule_(env, AJ_STR_LIT("aj.jvp"), def->op, def);
 }
 
+struct aj_custom_def;
 typedef struct aj_loop { /* EXTENSIBLE. a line of the ledger: an op whose samples were taken one by one */
   uint32_t struct_size, reserved;
   aj_str op, reason;           /* live as long as the process */
@@ -121,6 +121,8 @@ typedef struct aj_transforms { /* EXTENSIBLE. "x.transform", 1 */
   /* Until `above` the thread works for the level, below it: as if it and those inside of it were not open. */
   aj_status* (*below)(int32_t level);
   void (*above)(void);
+  aj_status* (*custom_apply)(const struct aj_custom_def* f, const aj_value* args, uint32_t nargs,
+                             aj_value* rets, uint32_t nrets); /* custom.h */
 } aj_transforms;
 
 typedef struct aj_lower { /* EXTENSIBLE. "x.lower", 1 */

@@ -224,6 +224,7 @@ aj_status* NodeBuilder::copy_of_first(aj_tensor** out) {
   Ref copy;
   {
     NoGrad off;
+    if (t->keys & kTransformKey) tls.grad_off = kOffByTape;  // tapes of the levels around see it
     AJ_TRY(tape::clone(t, copy.out()));
   }
   if (priv(t).node) set_history(copy.get(), priv(t).node, priv(t).out_nr);

@@ -290,7 +290,7 @@ aj_status* Unpacked::restore(Node* n, Held& h, bool with_history, Node* outer) {
   h.t = nullptr;
   if (outer) return slice_result(outer, alias.get(), &h.t);
   AJ_TRY(plain_alias(alias.get(), &h.t));
-  set_history(h.t, n, uint32_t(h.nr));
+  if (can_require_grad(priv(h.t).dtype)) set_history(h.t, n, uint32_t(h.nr));  // not places
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // extensions/transform/batch.hpp: a call of a batch, as the rules see it, and which rule an op has.
 #pragma once
+#include <chrono>
 #include <list>
 #include <string>
 #include <vector>
@@ -98,6 +99,17 @@ Tensor spread(const Tensor& t, bool is_batched, int64_t size);
 // t with dimensions of size 1 between the samples and the rest, until it has `rank` besides them.
 Tensor aligned(const Tensor& t, bool is_batched, int64_t rank);
 
+// Samples are taken one by one: raises where loops are forbidden; done() writes the ledger's line.
+class Looping {
+ public:
+  Looping(std::string_view name, std::string_view reason, int64_t samples);
+  void done() const;
+
+ private:
+  std::string_view name_, reason_;  // reason: lives as long as the process
+  uint64_t samples_;
+  std::chrono::steady_clock::time_point begin_;
+};
 aj_status* loop_at(uint32_t i, aj_loop* io);
 uint32_t loop_count();
 void loops_forbid(int32_t on);

@@ -218,9 +218,26 @@ void run_new(const Rule& rule, Level& l, aj_call* call, const Opened& in) {
     });
 }
 
-// The tangent of a dual that was written is t.
-void write_tangent(Payload& p, const Tensor& t) {
+// Does a tape of a level around look at what is done with t?
+bool is_watched(const aj_tensor* t) {
+  if (!t) return false;
+  if (t->obj.flags & AJ_TENSOR_REQUIRES_GRAD) return true;
+  if (!is_wrapped(t)) return false;
+  const Payload* p = payload_of(t);
+  return is_watched(p->value) || is_watched(p->tangent);
+}
+bool is_watched(const Opened& in) {
+  if (!autograd().grad_mode()) return false;
+  return std::ranges::any_of(in.tangents, [](const Tensor& t) { return is_watched(t.get()); }) ||
+         std::ranges::any_of(in.args, [](const aj_value& v) {
+           return v.tag == AJ_TENSOR && is_watched(v.v.tensor);
+         });
+}
+
+// The tangent of a dual that was written is t. A tape that watches may have kept the old one.
+void write_tangent(Payload& p, const Tensor& t, bool watched) {
   if (!t.defined() && !tangent_of(p).defined()) return;
+  if (watched) root_of(p).owned = false;
   own_tangent(p);
   const Tensor mine = tangent_of(p);
   static constinit kit::Op copy("copy_"), zero("zero_");
@@ -244,6 +261,7 @@ void run_write(const Rule& rule, Level& l, aj_call* call, const Opened& in, bool
   if (!p && in.moves())
     refuse_write(call->op, "what is written has no tangent, what it is written from has one");
   Owned made(call->nrets);
+  const bool watched = p && in.moves() && is_watched(in);
   if (!p || !in.moves()) {
     if (!first) made.values[0] = in.args[0];
     check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
@@ -255,18 +273,23 @@ void run_write(const Rule& rule, Level& l, aj_call* call, const Opened& in, bool
     std::vector<Tensor> out(1);
     differentiate(rule, {call->op, args.data(), made.values.data(), call->nargs, call->nrets,
                          in.tangents, out});
-    write_tangent(*p, out[0]);
+    write_tangent(*p, out[0], watched);
   } else {
-    check(dispatch().call(call->op, in.args.data(), call->nargs, made.values.data(), call->nrets));
+    std::vector<aj_value> args = in.args;
+    Tensor before;  // what a tape keeps of it is not overwritten
+    if (watched) before = clone(Tensor::view(p->value));
+    for (aj_value& v : args)
+      if (watched && v.tag == AJ_TENSOR && v.v.tensor == p->value) v = value(before);
+    check(dispatch().call(call->op, args.data(), call->nargs, made.values.data(), call->nrets));
     std::vector<Tensor> out(count_results(made.values.data(), call->nrets));
-    differentiate(rule, {call->op, in.args.data(), made.values.data(), call->nargs, call->nrets,
+    differentiate(rule, {call->op, args.data(), made.values.data(), call->nargs, call->nrets,
                          in.tangents, out});
     static constinit kit::Op copy("copy_");
     const aj_value both[] = {in.args[0], made.values[0], value(false)};
     aj_value same = in.args[0];
     check(dispatch().call(copy.get(), both, 3, &same, 1));
     drop(same);
-    write_tangent(*p, out[0]);
+    write_tangent(*p, out[0], watched);
   }
   if (call->rets[0].tag == AJ_TENSOR) return;  // it stays in its slot
   core().retain(target);

@@ -3,6 +3,7 @@
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/ops.hpp>
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "level.hpp"
@@ -93,6 +94,11 @@ void differentiate(const Rule& rule, const Forward& f);
 const aj_jvp_def* given_rule(std::string_view op);  // jvp_given.cpp; NULL: none
 void apply_given(const Rule& rule, const Forward& f);
 void derivative_twice(const Rule& rule, const Forward& f);  // jvp_twice.cpp
+// The derivative along tangents (undefined: zero) of a function that has this gradient.
+using Pull =
+    std::function<void(aj_tensor* const* grad_out, const uint8_t* needs, aj_tensor** grads)>;
+void along_twice(std::span<aj_tensor* const> inputs, std::span<const Tensor> tangents,
+                 std::span<aj_tensor* const> results, std::span<Tensor> out, const Pull& pull);
 struct Written {
   std::string_view op;
   How how;

@@ -52,33 +52,46 @@ Tensor dummy(aj_tensor* result, int32_t level) {
 }  // namespace
 
 void derivative_twice(const Rule& rule, const Forward& f) {
+  std::vector<aj_tensor*> inputs, results;
+  each_input(rule, f.args, f.nargs,
+             [&](aj_tensor* t, uint32_t, uint32_t, uint32_t) { inputs.push_back(t); });
+  each_result(f.rets, f.nrets, [&](aj_tensor* t, uint32_t) { results.push_back(t); });
+  along_twice(inputs, f.tangents, results, f.out,
+              [&](aj_tensor* const* grad_out, const uint8_t* needs, aj_tensor** grads) {
+                gradient(f, f.args, grad_out, needs, grads);
+              });
+}
+
+void along_twice(std::span<aj_tensor* const> inputs, std::span<const Tensor> tangents,
+                 std::span<aj_tensor* const> results, std::span<Tensor> out, const Pull& pull) {
   Surroundings around;
-  std::vector<uint8_t> needs(f.tangents.size());
-  each_input(rule, f.args, f.nargs, [&](aj_tensor* t, uint32_t n, uint32_t, uint32_t) {
-    around.look(t);
-    around.look(f.tangents[n].get());
-    needs[n] = f.moves(n);
-  });
-  std::vector<Tensor> ones(f.out.size());
-  std::vector<aj_tensor*> given(f.out.size()), leaves;
-  std::vector<uint32_t> place;
-  each_result(f.rets, f.nrets, [&](aj_tensor* t, uint32_t n) {
-    if (!t || !has_derivative(t) || !kit::env.core->tensor_numel(t)) return;
+  std::vector<uint8_t> needs(inputs.size());
+  for (size_t n = 0; n < inputs.size(); n++) {
+    around.look(inputs[n]);
+    around.look(tangents[n].get());
+    needs[n] = tangents[n].defined();
+  }
+  std::vector<Tensor> ones(results.size());
+  std::vector<aj_tensor*> given(results.size()), leaves;
+  std::vector<size_t> place;
+  for (size_t n = 0; n < results.size(); n++) {
+    aj_tensor* t = results[n];
+    if (!t || !has_derivative(t) || !kit::env.core->tensor_numel(t)) continue;
     ones[n] = dummy(t, around.level);
     leaves.push_back(given[n] = ones[n].get());
     place.push_back(n);
-  });
+  }
   if (leaves.empty()) return;
 
-  std::vector<aj_tensor*> grads(f.tangents.size()), roots, along, found(leaves.size());
+  std::vector<aj_tensor*> grads(inputs.size()), roots, along, found(leaves.size());
   Recording on;
-  gradient(f, f.args, given.data(), needs.data(), grads.data());
+  pull(given.data(), needs.data(), grads.data());
   std::vector<Tensor> owned;
   for (size_t n = 0; n < grads.size(); n++) {
     owned.push_back(Tensor::steal(grads[n]));
-    if (!grads[n] || !owned.back().requires_grad() || !f.moves(uint32_t(n))) continue;
+    if (!grads[n] || !owned.back().requires_grad() || !tangents[n].defined()) continue;
     roots.push_back(grads[n]);
-    along.push_back(f.tangents[n].get());
+    along.push_back(tangents[n].get());
   }
   if (roots.empty()) return;
   aj_backward run{};
@@ -93,7 +106,7 @@ void derivative_twice(const Rule& rule, const Forward& f) {
   run.nroots = uint32_t(roots.size());
   run.ninputs = uint32_t(leaves.size());
   kit::check(kit::env.autograd->backward(&run));
-  for (size_t i = 0; i < found.size(); i++) f.out[place[i]] = Tensor::steal(found[i]);
+  for (size_t i = 0; i < found.size(); i++) out[place[i]] = Tensor::steal(found[i]);
 }
 
 void gradient(const Forward& f, const aj_value* args, aj_tensor* const* grad_out,

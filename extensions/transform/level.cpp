@@ -167,22 +167,16 @@ aj_status* enter(int32_t kind, int64_t size, int32_t randomness, int32_t* level)
       raise(AJ_INVALID_ARGUMENT, "enter: there is no kind ", kind,
             " of a level; batch is 0, dual 1, a dual one whose tensors are kept 2");
     const bool kept = kind == AJ_LEVEL_DUAL_KEPT;
+    uint64_t include, exclude;
+    dispatch().thread_keys(&include, &exclude);
     if (kept) kind = AJ_LEVEL_DUAL;
     if (size < 0 || randomness < AJ_RANDOM_ERROR || randomness > AJ_RANDOM_DIFFERENT)
       raise(AJ_INVALID_ARGUMENT, "enter: a batch of ", size, " samples, randomness ", randomness,
             "; a size from 0 on and AJ_RANDOM_... are wanted");
-    auto* l = new Level{last_level.fetch_add(1) + 1,
-                        kind,
-                        randomness,
-                        size,
-                        autograd().grad_mode() != 0,
-                        kept,
-                        {true},
-                        top,
-                        {1}};
+    auto* l = new Level{
+        last_level.fetch_add(1) + 1, kind,   randomness, size, autograd().grad_mode() != 0, kept,
+        !(include & transform_key),  {true}, top,        {1}};
     top = l;
-    uint64_t include, exclude;
-    dispatch().thread_keys(&include, &exclude);
     dispatch().set_thread_keys(include | transform_key, exclude);
     *level = l->id;
   });
@@ -196,8 +190,9 @@ aj_status* leave(int32_t level) {
     Level* l = top;
     top = l->outer;
     l->open = false;
+    const bool alone = l->alone;
     release_level(l);
-    if (top) return;
+    if (!alone) return;
     uint64_t include, exclude;
     dispatch().thread_keys(&include, &exclude);
     dispatch().set_thread_keys(include & ~transform_key, exclude);

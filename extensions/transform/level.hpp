@@ -19,6 +19,7 @@ struct Level {
   int64_t size;    // samples; 1 of duals
   bool recording;  // of the thread where it was entered
   bool kept;       // when it has ended, its tensors are their values
+  bool alone;      // the thread did not include the key before
   std::atomic<bool> open{true};
   Level* outer;  // NULL: none
   std::atomic<int32_t> users{1};
@@ -114,6 +115,7 @@ void above();
 aj_status* batch_of(int32_t level, int64_t* size, int32_t* randomness);
 aj_status* random_stride(int32_t level, int64_t blocks);
 
+[[noreturn]] void ended(const Level& l);  // a tensor of it is used
 // The kernel at the key: every call with a wrapper, and every call while a level is open.
 aj_status* serve(void*, aj_call* call);
 

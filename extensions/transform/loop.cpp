@@ -1,6 +1,5 @@
 // extensions/transform/loop.cpp: sample by sample, where nothing else serves; and the ledger of it.
 #include <adjoin/kit/ops.hpp>
-#include <chrono>
 #include <deque>
 #include <mutex>
 
@@ -12,7 +11,8 @@ namespace {
 struct Ledger {
   std::mutex lock;
   struct Line {
-    const OpFacts* op;
+    std::string name;
+    std::string_view reason;  // lives as long as the process
     uint64_t calls, samples, nanoseconds;
   };
   std::deque<Line> lines;
@@ -27,15 +27,15 @@ std::string_view reason_of(const OpFacts& f) {
   return f.why.empty() ? "its body looks at values" : f.why;
 }
 
-void note(const OpFacts& f, uint64_t samples, uint64_t nanoseconds) {
+void note(std::string_view name, std::string_view reason, uint64_t samples, uint64_t nanoseconds) {
   Ledger& l = ledger();
   std::lock_guard guard(l.lock);
   for (auto& line : l.lines) {
-    if (line.op->op != f.op) continue;
+    if (line.name != name) continue;
     line.calls++, line.samples += samples, line.nanoseconds += nanoseconds;
     return;
   }
-  l.lines.push_back({&f, 1, samples, nanoseconds});
+  l.lines.push_back({std::string(name), reason, 1, samples, nanoseconds});
 }
 
 Tensor slice_of(const Tensor& t, int64_t b) { return select(t, 0, b); }
@@ -106,6 +106,22 @@ void call_sample(Batch& b, int64_t s, std::vector<std::vector<std::vector<Tensor
 
 }  // namespace
 
+Looping::Looping(std::string_view name, std::string_view reason, int64_t samples)
+    : name_(name),
+      reason_(reason),
+      samples_(uint64_t(samples)),
+      begin_(std::chrono::steady_clock::now()) {
+  if (ledger().forbidden)
+    raise(AJ_UNIMPLEMENTED, "vmap: it would be called sample by sample, because ", reason,
+          ", and loops are errors now (func.loops)");
+}
+
+void Looping::done() const {
+  const auto spent = std::chrono::steady_clock::now() - begin_;
+  note(name_, reason_, samples_,
+       uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count()));
+}
+
 void rule_loop(Batch& b) {
   bool any = false;
   for (int32_t d : b.batched) any |= d == 0;
@@ -122,10 +138,7 @@ void rule_loop(Batch& b) {
     raise_as(
         "RuntimeError", AJ_PRECONDITION,
         "vmap: the function draws random numbers, sample by sample: say randomness='different'");
-  if (ledger().forbidden)
-    raise(AJ_UNIMPLEMENTED, "vmap: the op would be called sample by sample, because ",
-          reason_of(b.facts), ", and loops are errors now (func.loops)");
-  auto begin = std::chrono::steady_clock::now();
+  const Looping looping(b.facts.name, reason_of(b.facts), b.size());
   std::vector<std::vector<std::vector<Tensor>>> results(b.facts.nresults);
   uint32_t lists = 0;
   const int64_t n = b.size();
@@ -153,9 +166,7 @@ void rule_loop(Batch& b) {
     if (n == 0 && b.rets[i].tag == AJ_TENSOR)
       b.give(i, slice(b.result(i), 0, int64_t(0), int64_t(0)));
   }
-  auto spent = std::chrono::steady_clock::now() - begin;
-  note(b.facts, uint64_t(n),
-       uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count()));
+  looping.done();
 }
 
 uint32_t loop_count() {
@@ -170,9 +181,8 @@ aj_status* loop_at(uint32_t i, aj_loop* io) {
       raise(AJ_OUT_OF_RANGE, "loop ", i, " was asked for, there are ",
             uint64_t(ledger().lines.size()));
     const auto& line = ledger().lines[i];
-    aj_loop l{
-        sizeof l,        0, str(line.op->name), str(reason_of(*line.op)), line.calls, line.samples,
-        line.nanoseconds};
+    aj_loop l{sizeof l,        0, str(line.name), str(line.reason), line.calls, line.samples,
+              line.nanoseconds};
     l.struct_size = io->struct_size;
     std::memcpy(io, &l, std::min<size_t>(io->struct_size, sizeof l));
   });

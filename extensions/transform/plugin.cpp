@@ -3,6 +3,7 @@
 #include <adjoin/kit/plugin.hpp>
 
 #include "batch.hpp"
+#include "custom.hpp"
 #include "dual.hpp"
 
 namespace adjoin::transform {
@@ -75,6 +76,7 @@ const aj_transforms table = {
     .kind = kind_of,
     .below = below,
     .above = above,
+    .custom_apply = custom_apply,
 };
 
 }  // namespace

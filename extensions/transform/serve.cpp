@@ -3,13 +3,14 @@
 #include "origin.hpp"
 
 namespace adjoin::transform {
-namespace {
 
 [[noreturn, gnu::cold]] void ended(const Level& l) {
   raise(AJ_PRECONDITION, "a tensor of a transform that has ended (",
         l.kind == AJ_LEVEL_BATCH ? "vmap" : "jvp", ", level ", l.id,
         ") is used; it has no value outside: return it from the function that was transformed");
 }
+
+namespace {
 
 // The innermost level among the arguments, one that has ended before all others; NULL: none is of
 // one.

@@ -105,12 +105,21 @@ def check_tags(obj):
 
 def validate_cuda_device(location):
     """The index of the CUDA device that a location names; RuntimeError where there is no such device."""
+    return _validated(location, "cuda")
+
+
+def validate_hpu_device(location):
+    """The same of a device of the kind hpu, which a plugin would bring."""
+    return _validated(location, "hpu")
+
+
+def _validated(location, kind):
     device = _C.device(location)
-    if device.type != "cuda":
-        raise RuntimeError(f"validate_cuda_device: {location!r} names no cuda device")
+    if device.type != kind:
+        raise RuntimeError(f"validate_{kind}_device: {location!r} names no {kind} device")
     if not _is_here(location):
         raise RuntimeError(
-            f"validate_cuda_device: {location!r} is asked for and is not here; load with map_location='cpu', or with the name of a "
+            f"validate_{kind}_device: {location!r} is asked for and is not here; load with map_location='cpu', or with the name of a "
             "device that is here"
         )
     return device.index or 0

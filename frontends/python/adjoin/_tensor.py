@@ -509,6 +509,17 @@ def _make_wrapper_subclass(*args, **kwargs):
     return _python_dispatch._make_wrapper_subclass(*args, **kwargs)
 
 
+def _setstate(self, state):
+    """What pickles of early programs kept: (storage, offset, size, stride), or (data, grad, requires_grad, ...) of a Variable."""
+    if not self.is_leaf:
+        raise RuntimeError("__setstate__: the tensor has a history; a leaf is wanted")
+    if len(state) == 4:
+        return self.set_(*state)
+    if len(state) == 5:
+        self.data, state = state[0], (state[3], state[4], state[2])
+    self.requires_grad_(bool(state[0]))
+
+
 _SHARED = __name__.rpartition(".")[0] + "._shared"
 
 
@@ -522,6 +533,7 @@ _METHODS = {
     "__torch_function__": classmethod(_torch_function),
     "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__reduce_ex__": _reduce_ex,
+    "__setstate__": _setstate,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__format__": _format,

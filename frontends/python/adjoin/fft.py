@@ -1,5 +1,6 @@
 """adjoin.fft: Fourier transforms: the ops of the registry whose names begin with ``fft::``."""
 
+from ._C import Tensor  # noqa: F401  for annotations
 from .ops import _Space
 
 _space = _Space("fft", __name__)

@@ -37,6 +37,7 @@ from ._pt_places import (  # noqa: F401
     location_tag,
     register_package,
     validate_cuda_device,
+    validate_hpu_device,
 )
 from ._pt_policy import Loading, Saving, UnknownClass, UnknownObject, allowed, unpickled
 
@@ -50,6 +51,7 @@ __all__ = [
     "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
     "location_tag", "mkdtemp", "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
     "set_default_mmap_options", "skip_data", "validate_cuda_device",
+    "validate_hpu_device",
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2

@@ -28,7 +28,7 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
 }
 // Until jvp has run, which forgets them: they may be results, which hold this.
 PyObject* save_for_forward(PyObject* self, PyObject* tensors) {
-  const bool some = level_is_open() && PyTuple_GET_SIZE(tensors);
+  const bool some = jvp_comes && PyTuple_GET_SIZE(tensors);
   reinterpret_cast<ContextObject*>(self)->state->for_forward = some ? Ref::borrow(tensors) : Ref();
   Py_RETURN_NONE;
 }
@@ -61,7 +61,7 @@ PyObject* saved_tensor(PyObject* self, uint32_t k) {
 
 PyObject* saved_tensors(PyObject* self, void*) {
   const FunctionState& s = state_of(self);
-  if (s.for_forward) return Py_NewRef(s.for_forward.get());
+  if (s.for_forward && !s.running) return Py_NewRef(s.for_forward.get());
   if (!reinterpret_cast<NodeObject*>(self)->node || s.to_save)
     return s.to_save ? Py_NewRef(s.to_save.get()) : PyTuple_New(0);
   Ref all(PyTuple_New(static_cast<Py_ssize_t>(s.saved.size())));
@@ -208,6 +208,8 @@ bool distribute(const FunctionState& s, PyObject* result, aj_grad_call* g) {
 }
 
 }  // namespace
+
+thread_local bool jvp_comes = false;
 
 PyTypeObject context_type = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

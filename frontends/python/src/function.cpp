@@ -220,7 +220,15 @@ PyObject* apply_here(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return Application(args[0], args + 1, n - 1).run();
 }
 
-PyMethodDef functions[] = {{"apply_function", method(apply), METH_FASTCALL, nullptr},
+// keep_for_forward(on): jvp comes after the next apply. Returns what it was.
+PyObject* keep_for_forward(PyObject*, PyObject* on) {
+  const int now = PyObject_IsTrue(on);
+  if (now < 0) return nullptr;
+  return PyBool_FromLong(std::exchange(jvp_comes, now != 0));
+}
+
+PyMethodDef functions[] = {{"keep_for_forward", keep_for_forward, METH_O, nullptr},
+                           {"apply_function", method(apply), METH_FASTCALL, nullptr},
                            {"apply_function_here", method(apply_here), METH_FASTCALL, nullptr},
                            {}};
 

@@ -39,6 +39,9 @@ struct FunctionState {
 
 bool level_is_open();  // transform.cpp: does this thread have a level of a transform open?
 
+extern thread_local bool
+    jvp_comes;  // of the function that is applied: what it keeps for it is kept
+
 aj_status* run_python_backward(void* self, aj_grad_call* g);
 void drop_context(void* payload);
 

@@ -73,6 +73,7 @@ KNOWN = {
     ("values", "nn.functional.interpolate.bicubic"): "of bytes by one, where PyTorch's weights of 16 bits round otherwise",
     ("batching", "masked_select"): "another shape for each sample is refused, even where the counts agree",
 }  # fmt: skip
+LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -146,12 +147,15 @@ class Entry:
         except Exception:
             return None
 
-    def samples(self, dtype, grads, most):
+    def samples(self, dtype, grads, most, layout=torch.strided):
         torch.manual_seed(self.seed)
+        draw = self.info.sample_inputs
+        if layout is not torch.strided:
+            draw = getattr(self.info, f"sample_inputs_{name(layout)}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                got = list(self.info.sample_inputs("cpu", dtype, requires_grad=grads))
+                got = list(draw("cpu", dtype, requires_grad=grads))
         except Exception:
             return []
         return list(enumerate(got))[:: max(1, len(got) // most)]
@@ -164,7 +168,26 @@ class Entry:
             if dtype in self.info.supported_backward_dtypes("cpu") and self.info.supports_autograd:
                 for i, sample in self.samples(dtype, True, MOST["derivatives"]):
                     self.recorded(sample, f"{name(dtype)} {i}")
+        for layout in LAYOUTS:
+            if self.info.supports_sparse_layout(layout):
+                self.sparse(layout)
         self.errors()
+
+    def sparse(self, layout):
+        """Samples without strides: values and layouts of results, and of gradients."""
+        for dtype in sorted(self.info.supported_dtypes("cpu"), key=str):
+            derived = dtype in (torch.float64, torch.complex128) and self.info.supports_autograd
+            for i, sample in self.samples(dtype, derived, MOST["values"], layout):
+                case, told = f"{name(layout)} {name(dtype)} {i}", self.expected(sample)
+                if told is None:
+                    continue
+                if (
+                    self.ask("sparse samples", case, lambda s=sample, t=told: self.value(s, t[0], t[2]))
+                    and derived
+                    and told[2]
+                ):
+                    process = sample.output_process_fn_grad
+                    self.against("sparse derivatives", case, lambda lib, s=sample, p=process: self.derived(lib, s, p))
 
     def checked(self, lib):
         """The op as its derivatives are asked of it: of the triangle, or the Hermitian part, of what is given."""

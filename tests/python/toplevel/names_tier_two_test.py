@@ -1,5 +1,7 @@
 """tests/python/toplevel/names_tier_two_test.py: names that few programs use, each by what depends on its effect."""
 
+import typing
+
 import adjoin
 import pytest
 from adjoin import library
@@ -301,3 +303,99 @@ def test_functions_by_element_and_the_order_of_dimensions():
     assert adjoin.ones(2, 3, 4, 5).to(memory_format=adjoin.channels_last).dim_order() == (0, 2, 3, 1)
     with pytest.raises(RuntimeError, match="does not have unique dim order"):
         adjoin.ones(2, 1).dim_order(ambiguity_check=True)
+
+
+def test_states_of_early_pickles():
+    x = adjoin.zeros(1)
+    x.__setstate__((adjoin.arange(6.0).storage(), 1, (2, 2), (2, 1)))
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    x.__setstate__((adjoin.ones(3), None, True, False, {}))
+    assert x.tolist() == [1.0] * 3 and not x.requires_grad
+    x.__setstate__((True, None, {}))
+    assert x.requires_grad
+    with pytest.raises(RuntimeError, match="a leaf is wanted"):
+        (x * 2).__setstate__((True, None, {}))
+
+
+class Pairs(adjoin.autograd.NestedIOFunction):
+    """((a, b), c) -> (a b, [b c])."""
+
+    def forward_extended(self, pair, c):
+        self.save_for_backward(pair, c)
+        return pair[0] * pair[1], [pair[1] * c]
+
+    def backward_extended(self, g, others):
+        (a, b), c = self.saved_tensors
+        return (g * b, g * a + others[0] * c), others[0] * b
+
+
+def test_functions_of_trees():
+    a, b, c = (adjoin.tensor([float(n), 2.0]).requires_grad_() for n in (1, 3, 5))
+    first, others = Pairs()((a, b), c)
+    assert isinstance(others, list) and first.tolist() == [3.0, 4.0] and others[0].tolist() == [15.0, 4.0]
+    (first.sum() + 10 * others[0].sum()).backward()
+    assert a.grad.tolist() == [3.0, 2.0] and b.grad.tolist() == [51.0, 22.0] and c.grad.tolist() == [30.0, 20.0]
+    with pytest.raises(NotImplementedError, match="must define forward_extended"):
+        adjoin.autograd.NestedIOFunction()(a)
+
+
+def test_profiles_of_nvprof(tmp_path):
+    import contextlib
+    import sqlite3
+
+    path = tmp_path / "profile.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.executescript("""
+            CREATE TABLE StringTable (_id_ INTEGER, value TEXT);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (id INTEGER, name INTEGER, timestamp INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (_id_ INTEGER, cbid INTEGER, start INTEGER, end INTEGER, correlationId INTEGER);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (correlationId INTEGER, start INTEGER, end INTEGER, name TEXT);
+            INSERT INTO StringTable VALUES (1, 'mm'), (2, 'step');
+            INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (7, 1, 4000), (7, 0, 9000), (6, 2, 1000), (6, 0, 20000);
+            INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 5000, 6000, 3), (2, 211, 12000, 13000, 4);
+            INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (3, 100, 350, 'gemm'), (4, 400, 500, 'add');
+        """)
+    profiler = adjoin.autograd.profiler
+    step, product = profiler.parse_nvprof_trace(path)
+    assert (step.name, product.name) == ("step", "mm") and product.time_range.elapsed_us() == 5
+    assert product.kernels == [("gemm", 250)] and [k for k, _ in step.kernels] == ["gemm", "add"]
+    assert "mm" in profiler.load_nvprof(path).key_averages().table()
+    (tmp_path / "other").write_text("no profile")
+    with pytest.raises(RuntimeError, match="no profile of nvprof"):
+        profiler.parse_nvprof_trace(tmp_path / "other")
+
+
+def test_words_of_mkl(monkeypatch):
+    mkl, said = adjoin.backends.mkl, []
+    with mkl.verbose(mkl.VERBOSE_OFF):
+        pass
+    if "libmkl_rt" not in open("/proc/self/maps").read():
+        with pytest.raises(RuntimeError, match="no MKL loaded"), mkl.verbose(mkl.VERBOSE_ON):
+            pass
+    library = type("Library", (), {"MKL_Verbose": staticmethod(said.append)})
+    monkeypatch.setattr(mkl, "_library", lambda: library)
+    with mkl.verbose(mkl.VERBOSE_ON):
+        assert said == [1]
+    assert said == [1, 0]
+
+
+def test_what_is_lent_for_reading_alone():
+    numpy = pytest.importorskip("numpy")
+    x = adjoin.arange(4.0)
+    lent = numpy.from_dlpack(adjoin.utils.dlpack.ReadOnlyTensorWrapper(x))
+    x[1] = 9
+    assert lent.tolist() == [0.0, 9.0, 2.0, 3.0] and not lent.flags.writeable
+    assert numpy.from_dlpack(x).flags.writeable
+    with pytest.raises(BufferError, match="before 1.0"):
+        adjoin.utils.dlpack.ReadOnlyTensorWrapper(x).__dlpack__()
+
+
+def test_small_names():
+    from adjoin.utils import cpp_extension
+
+    fits, version = cpp_extension.get_compiler_abi_compatibility_and_version("g++")
+    assert fits and version >= "4.0"
+    assert cpp_extension.get_compiler_abi_compatibility_and_version("no-such-compiler") == (False, "0.0.0")
+    with pytest.raises(RuntimeError, match="validate_hpu_device: 'cpu' names no hpu device"):
+        adjoin.serialization.validate_hpu_device("cpu")
+    assert F.Tensor is adjoin.Tensor is adjoin.fft.Tensor and typing.get_origin(F.BroadcastingList2[int]) is list

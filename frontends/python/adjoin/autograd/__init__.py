@@ -27,6 +27,8 @@ def __getattr__(name):
         return globals()[name]
     if name in _ROOMS:
         return importlib.import_module("." + name, __name__)
+    if name == "NestedIOFunction":
+        return importlib.import_module("._nested_io", __name__).NestedIOFunction
     if name in ("Variable", "variable"):
         module = importlib.import_module("._variable", __name__)
         return module if name == "variable" else module.Variable
@@ -36,4 +38,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_ROOMS, *_CHECKS, "Variable", "variable"})
+    return sorted({*globals(), *_ROOMS, *_CHECKS, "NestedIOFunction", "Variable", "variable"})

@@ -3,26 +3,27 @@
 from typing import NamedTuple
 
 from .. import _C
+from ._mapped import mapped
 from .function import Function, _default_setup_context
 
 
 def apply(cls, *args):
-    """cls of arguments of which some have tangents: cls of their values, and the tangents by its jvp, or by its backward."""
+    """cls of arguments that are tensors of a transform: its level's tape records cls, which is then applied to what they stand for."""
     level = max(_C.transform_level(x) for x in args if isinstance(x, _C.Tensor))
-    if _C.transform_kind(level) != 1:
-        return _batch(cls, args, level)
     own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
     recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
-    parted = [_C.transform_undual(x, level) if mine else (x, None) for x, mine in zip(args, own, strict=True)]
-    if not recorded:
-        return _forward(cls, [p for p, _ in parted], [t for _, t in parted], level)
-    if cls.setup_context is _default_setup_context:
+    if recorded and cls.setup_context is _default_setup_context:
         raise RuntimeError(
             f"{cls.__name__}: inside of a transform forward(ctx, ...) cannot be told from what it keeps for backward; "
             "write forward without ctx, and setup_context(ctx, inputs, output)"
         )
-    with _C.no_grad():
-        results = _forward(cls, [p for p, _ in parted], [t for _, t in parted], level)
+    kept = _C.keep_for_forward(False)  # a jvp that comes is that of this level
+    try:
+        results = (_tangents if _C.transform_kind(level) == 1 else _samples)(cls, args, own, level)
+    finally:
+        _C.keep_for_forward(kept)
+    if not recorded:
+        return results
     known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
     return _C.apply_function_here(known, *args)
 
@@ -34,26 +35,10 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def _batch(cls, args, level):
-    """cls of arguments of which some hold samples: by its vmap, by its forward and backward mapped, or sample by sample."""
-    own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
-    recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
+def _samples(cls, args, own, level):
+    """cls of arguments of which some hold samples: by its vmap, by its parts mapped, or sample by sample."""
     if cls.vmap is not Function.vmap and cls.generate_vmap_rule:
         raise RuntimeError(f"{cls.__name__} has both vmap and generate_vmap_rule; one of them is wanted")
-    if not recorded:
-        return _samples(cls, args, own, level)
-    if cls.setup_context is _default_setup_context:
-        raise RuntimeError(
-            f"{cls.__name__}: inside of vmap forward(ctx, ...) cannot be told from what it keeps for backward; "
-            "write forward without ctx, and setup_context(ctx, inputs, output)"
-        )
-    with _C.no_grad():
-        results = _samples(cls, args, own, level)
-    known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
-    return _C.apply_function_here(known, *args)
-
-
-def _samples(cls, args, own, level):
     differs = [mine and _C.transform_batched_at(x, level) for x, mine in zip(args, own, strict=True)]
     dims = tuple(0 if d else None for d in differs)
     size, randomness = _C.transform_batch(level)
@@ -65,6 +50,8 @@ def _samples(cls, args, own, level):
     try:
         if cls.vmap is not Function.vmap:
             results, out_dims = cls.vmap(VmapInfo(size, randomness), dims, *given)
+        elif cls.generate_vmap_rule and any(differs):
+            results, out_dims = mapped(cls, dims, size, randomness).apply(*given), 0
         else:
             results, out_dims = _one_by_one(cls, dims, given, size)
     finally:
@@ -105,8 +92,10 @@ def _floating(x):
     return isinstance(x, _C.Tensor) and (x.is_floating_point() or x.is_complex())
 
 
-def _forward(cls, primals, tangents, level):
-    """Results of cls with their tangents, as tensors of the level."""
+def _tangents(cls, args, own, level):
+    """cls of arguments of which some have tangents: cls of their values, and its tangents by its jvp, or by its backward."""
+    parted = [_C.transform_undual(x, level) if mine else (x, None) for x, mine in zip(args, own, strict=True)]
+    primals, tangents = [p for p, _ in parted], [t for _, t in parted]
     _C.transform_below(level)
     try:
         results, moved = _below(cls, primals, tangents)
@@ -130,11 +119,15 @@ def _below(cls, primals, tangents):
             x if not _floating(x) else x.view_as(x) if before and x.requires_grad else x._alias().requires_grad_()
             for x in primals
         ]
-        results = cls.apply(*leaves)
+        own = cls.jvp is not Function.jvp
+        kept = _C.keep_for_forward(own)
+        try:
+            results = cls.apply(*leaves)
+        finally:
+            _C.keep_for_forward(kept)
         outs = results if isinstance(results, tuple) else (results,)
         if any(x is y for x in outs for y in leaves if isinstance(x, _C.Tensor)):
             raise RuntimeError(f"{cls.__name__}: it writes an argument in place, which forward mode does not follow")
-        own = cls.jvp is not Function.jvp
         moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(cls, outs, leaves, tangents)
     if recorded:
         return results, moved

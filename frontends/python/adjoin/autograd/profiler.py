@@ -13,6 +13,18 @@ from ..profiler import profile as _profile
 from ..profiler import record_function  # noqa: F401
 
 
+def __getattr__(name):
+    if name in ("load_nvprof", "parse_nvprof_trace"):
+        from . import _nvprof
+
+        return getattr(_nvprof, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), "load_nvprof", "parse_nvprof_trace"})
+
+
 class profile(_profile):
     """adjoin.profiler.profile; with enabled=False nothing is counted."""
 

@@ -4,6 +4,8 @@ An op of the registry named ``nn::x`` is ``functional.x``, the op object itself;
 signature cannot say stands here.
 """
 
+import importlib
+
 from ._functional import (
     attention,
     chances,
@@ -40,6 +42,10 @@ def __getattr__(name):
 
         if name in scaled.__all__:
             return getattr(scaled, name)
+    if name == "Tensor" or name.startswith("BroadcastingList"):  # for annotations
+        return (
+            getattr(importlib.import_module("..jit.annotations", __package__), name) if name != "Tensor" else _C.Tensor
+        )
     function = None
     if not name.startswith("__"):
         function = _C.find_op(name if _of_tensors(name) else "nn::" + name)

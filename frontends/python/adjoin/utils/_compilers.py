@@ -57,3 +57,14 @@ def verify_ninja_availability():
     """Raises RuntimeError if ninja cannot be called."""
     if not is_ninja_available():
         raise RuntimeError("ninja cannot be called; install ninja, or leave the check out: load() compiles without it")
+
+
+def get_compiler_abi_compatibility_and_version(compiler):
+    """(whether plugins that the compiler makes fit, its version). They meet in C alone, so those of any GCC and clang do."""
+    from ..torch_version import TorchVersion
+
+    if not check_compiler_ok_for_platform(compiler):
+        return False, TorchVersion("0.0.0")
+    found = subprocess.run([compiler, "-dumpfullversion", "-dumpversion"], capture_output=True, text=True)
+    version = re.search(r"\d+(\.\d+)*", found.stdout)
+    return True, TorchVersion(version[0] if version else "0.0.0")

@@ -208,9 +208,17 @@ class _Frame:
         self.autocast = _Autocast((*args, *kwargs.values()))
         self.early_stop, self.check = early_stop, check
         self.count, self.watched, self.keep = 0, None, None
+        # Inside of vmap or jvp: what tapes of levels around keep is theirs. When they ask for it this level has ended,
+        # and the function cannot run again.
+        self.level = max((_C.transform_level(x) for x in (*args, *kwargs.values())), default=0)
         self.again = {}  # number -> tensor, filled by a second run, emptied as backward takes them
 
+    def _is_of_others(self, tensor):
+        return self.level and _C.transform_level(tensor) != self.level
+
     def pack(self, tensor):
+        if self._is_of_others(tensor):
+            return tensor
         saved = _Saved(self.count, tensor)
         self.count += 1
         if self.watched is not None:
@@ -227,6 +235,8 @@ class _Frame:
             self.watched = None
 
     def unpack(self, saved):
+        if not isinstance(saved, _Saved):
+            return saved
         if saved.number not in self.again:
             self._run_again()
         if saved.number not in self.again:
@@ -247,6 +257,8 @@ class _Frame:
         self.again = {}
 
         def keep(tensor):
+            if self._is_of_others(tensor):
+                return tensor
             number = len(self.again)
             self.again[number] = tensor._alias()
             if self.early_stop and len(self.again) == self.count:

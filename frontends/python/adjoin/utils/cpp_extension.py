@@ -17,6 +17,7 @@ from .. import _C
 from ._compilers import (  # noqa: F401
     check_compiler_is_gcc,
     check_compiler_ok_for_platform,
+    get_compiler_abi_compatibility_and_version,
     get_cxx_compiler,
     is_ninja_available,
     verify_ninja_availability,

@@ -1,5 +1,6 @@
 """adjoin.utils.dlpack: tensors to other libraries and back over the same memory."""
 
+import ctypes
 import enum
 
 from .. import _C
@@ -24,6 +25,31 @@ class DLDeviceType(enum.IntEnum):
     kDLWebGPU = 15
     kDLHexagon = 16
     kDLMAIA = 17
+
+
+class ReadOnlyTensorWrapper:
+    """A tensor to hand to another library over the same memory, marked as one that must not be written. It is good for
+    ``__dlpack__`` alone; compute with the tensor itself."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, *, max_version=None, **options):
+        if max_version is None or tuple(max_version) < (1, 0):
+            raise BufferError(
+                "ReadOnlyTensorWrapper: who asks knows DLPack before 1.0, which cannot say that memory is read-only; give a copy"
+            )
+        capsule = self._tensor.__dlpack__(max_version=max_version, **options)
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        flags = ctypes.c_uint64.from_address(
+            pointer(capsule, b"dltensor_versioned") + 24
+        )  # after version, context, deleter
+        flags.value |= 1
+        return capsule
+
+    def __dlpack_device__(self):
+        return self._tensor.__dlpack_device__()
 
 
 def to_dlpack(tensor):
