@@ -84,8 +84,9 @@ static std::string providers(const Kernel* head) {
   std::string device = device_kind(call);
   std::string have = kernel_dtypes(op, call->device.device_type ? call->device.device_type - 1 : 0);
   if (compute >= 0 && !have.empty())
-    return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel for ",
-                        dt(compute).name, "; it has ", have, "; cast with .to(...)"),
+    return decline(fail(AJ_UNIMPLEMENTED, op->schema.ident, ": not implemented for ",
+                        dt(compute).name, ": no ", device, " kernel for ", dt(compute).name,
+                        "; it has ", have, "; cast with .to(...)"),
                    nullptr);
   return decline(
       fail(AJ_UNIMPLEMENTED, op->schema.ident, ": no ", device, " kernel takes this call",

@@ -146,8 +146,8 @@ aj_status* check_cast(const aj_op* op, int from, const aj_tensor* given) {
     return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dt(from).dl,
                 ", and so must out be, which is ", given->dl.dtype, "; give an out of that dtype");
   if (__builtin_expect(can_cast(from, priv(given).dtype), 1)) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the result is ", dt(from).dl,
-              ", which cannot be cast to out's ", given->dl.dtype,
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": result type ", dt(from).dl,
+              " can't be cast to the desired output type ", given->dl.dtype,
               "; have a new tensor made, or cast that one before");
 }
 

@@ -260,8 +260,9 @@ aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
     if (!fits && !exact) return *v = value((whole ? v->v.i > 0 : v->v.f > 0) ? high : low), nullptr;
   }
   if (fits || !exact) return nullptr;
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the number does not fit into ", to.name,
-              "; give one that does, or a tensor");
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": value cannot be converted to type ",
+              to.name,
+              " without overflow: this Scalar does not fit; give one that does, or a tensor");
 }
 
 // A factor that is no operand, as value of x + value * y * z: kernels of whole numbers cut it.
@@ -285,7 +286,8 @@ aj_status* nothing_to_do(const aj_op* op) {
   std::string names;
   for (int i = 1; i < op->noperands; i++)
     names += text(i > 1 ? " or " : "", "'", op->schema.params[op->operands[i]].name, "'");
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": nothing to do: give ", names);
+  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": nothing to do: At least one of ", names,
+              " must not be None");
 }
 
 // The one dtype that an operand has by itself, as a condition or an index does; -1: the computed

@@ -70,8 +70,10 @@ aj_status* nothing_to_reduce(const aj_op* op, const aj_value* args, const aj_ten
   bool named = op->kind == Kind::reduce_index ||
                (op->kind != Kind::reduce_float && op->p_dim >= 0 && args[op->p_dim].tag != AJ_NONE);
   return fail_kind(AJ_INVALID_ARGUMENT, named ? "IndexError" : "RuntimeError", op->schema.ident,
-                   ": input is ", shape(t), ": a dimension of size 0 has no ", op->schema.ident,
-                   "; it needs at least one element along dim");
+                   ": input is ", shape(t),
+                   ": Expected reduction dim with at least one element: "
+                   "a dimension of size 0 has no ",
+                   op->schema.ident);
 }
 
 // Sum of nothing is 0; the largest of nothing is nothing, and so is the norm that takes it.

@@ -167,8 +167,10 @@ aj_status* wrap_one(const aj_op* op, const Param& p, int64_t ndim, int64_t* d) {
   int64_t n = ndim + op->dim_extra;
   int64_t range = n ? n : 1;  // a 0-dim tensor takes 0 and -1
   if (*d < -range || *d >= range)
-    return fail(AJ_OUT_OF_RANGE, op->schema.ident, ": ", p.name, " ", *d, " is out of range for ",
-                ndim, " dimensions; it must be in [", -range, ", ", range - 1, "]");
+    return fail(AJ_OUT_OF_RANGE, op->schema.ident,
+                ": Dimension out of range (expected to be in range of [", -range, ", ", range - 1,
+                "], but got ", *d, "): argument '", p.name, "' of a tensor with ", ndim,
+                " dimensions");
   if (*d < 0) *d += range;
   return nullptr;
 }
@@ -287,7 +289,7 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
     if (!(op->tags_ok[i] & tag_bit(to[i].tag))) AJ_TRY(convert(&st, p, &to[i]));
     if (p.base == AJ_PARAM_SIZE && to[i].tag == AJ_INT && to[i].v.i < 0)
       return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i,
-                  ", it must not be negative");
+                  " but must be >= 0: it must be greater or equal to zero");
     if (op->checks_dtypes && to[i].tag == AJ_TENSOR) {
       AJ_TRY(widen(p, &to[i], s));
       AJ_TRY(check_dtype(op, p, to[i].v.tensor));

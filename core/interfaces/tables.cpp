@@ -110,7 +110,8 @@ aj_status* set_default_dtype_(DLDataType d) {
 
 aj_status* check_shape(const char* who, int32_t ndim, const int64_t* shape) {
   if (ndim < 0 || ndim > kMaxDims)
-    return fail(AJ_INVALID_ARGUMENT, who, ": ", ndim, " dimensions; at most ", kMaxDims);
+    return fail(AJ_INVALID_ARGUMENT, who, ": ", ndim, " dimensions; only tensors with up to ",
+                kMaxDims, " dims are supported");
   if (!ndim || shape) return nullptr;
   return fail(AJ_INVALID_ARGUMENT, who, ": ndim is ", ndim, ", and shape is NULL");
 }

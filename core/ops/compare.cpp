@@ -49,8 +49,9 @@ aj_status* equal_body(void*, aj_call* call) {
 aj_status* is_nonzero_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(0);
-    want(x.numel() == 1, "the truth of a tensor of shape ", shown(x),
-         " is ambiguous; use any() or all()");
+    want(x.numel() == 1, "Boolean value of Tensor with ",
+         x.numel() ? "more than one value" : "no values", " is ambiguous: its shape is ", shown(x),
+         "; use any() or all()");
     b.ret(0, Scalar(x.number().to_bool()));
   });
 }

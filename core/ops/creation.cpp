@@ -93,8 +93,8 @@ aj_status* empty_strided_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     auto [dtype, device] = options(b, 2);
     Ints size = b.ints(0), stride = b.ints(1);
-    want(size.size() == stride.size(), "size has ", size.size(), " entries and stride ",
-         stride.size());
+    want(size.size() == stride.size(), "dimensionality of sizes (", size.size(),
+         ") must match dimensionality of strides (", stride.size(), ")");
     b.ret(0, empty_strides(size, stride.data(), dtype, device));
   });
 }

@@ -204,7 +204,8 @@ std::vector<Tensor> plain_indices(const Tensor& t, Tensors given) {
     if (!out[d].defined()) continue;
     common = joined_index(common, out[d]);
     if (t.size(int64_t(d)) == 0 && out[d].numel() > 0)
-      kit::raise(AJ_OUT_OF_RANGE, "an index is out of bounds: dimension ", d, " has size 0");
+      kit::raise(AJ_OUT_OF_RANGE, "an index is out of bounds for dimension with size 0: dimension ",
+                 d);
   }
   for (Tensor& index : out)
     if (index.defined() && !std::ranges::equal(index.shape(), common))

@@ -28,6 +28,22 @@ aj_status* cat_same_shape(void*, aj_call* call) {
   });
 }
 
+// Channels lie closest to each other, also where parts of other dimensions were cut away.
+static bool like_channels_last(const Tensor& t) {
+  if (is_channels_last(t)) return true;
+  if (t.ndim() < 4 || t.ndim() > 5 || t.is_contiguous()) return false;
+  int64_t least = 0;
+  auto further = [&](int64_t d) {
+    bool fits = t.size(d) && t.stride(d) >= least;
+    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
+    return fits;
+  };
+  if (t.stride(1) == 0 || !further(1)) return false;
+  for (int64_t d = t.ndim() - 1; d > 1; --d)
+    if (!further(d)) return false;
+  return further(0) && t.stride(0) != t.stride(1);
+}
+
 // A vector without elements is passed over whatever its dimensions, as PyTorch does.
 aj_status* cat_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -54,7 +70,7 @@ aj_status* cat_body(void*, aj_call* call) {
              shown(kept[0]), " and ", shown(t));
       if (mixed && !(t.dtype() == dtype)) t = to(t, dtype);
     }
-    bool last = std::ranges::all_of(kept, [](const Tensor& t) { return is_channels_last(t); });
+    bool last = std::ranges::all_of(kept, like_channels_last);
     if (!last) return b.ret(0, cat_same(kept, d));
     for (Tensor& t : kept) t = movedim(t, {1}, {-1});
     int64_t turned = d == 0 ? 0 : d == 1 ? kept[0].ndim() - 1 : d - 1;
@@ -127,12 +143,13 @@ aj_status* hstack_body(void*, aj_call* call) {
 aj_status* meshgrid_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensors all = b.tensors(0);
+    want(all.size() > 0, "expects a non-empty TensorList");
     bool xy = b.text(1) == "xy" && all.size() >= 2;
-    want(b.text(1) == "ij" || b.text(1) == "xy", "indexing must be 'ij' or 'xy', it is '",
-         b.text(1), "'");
+    want(b.text(1) == "ij" || b.text(1) == "xy",
+         "indexing must be one of \"xy\" or \"ij\", it is '", b.text(1), "'");
     Sizes shape;
     for (const Tensor& t : all) {
-      want(t.ndim() <= 1, "vectors are wanted, this shape is ", shown(t));
+      want(t.ndim() <= 1, "Expected 0D or 1D tensor in the list, this shape is ", shown(t));
       want(t.dtype() == all[0].dtype(), "expects all tensors to have the same dtype, they have ",
            all[0].dtype(), " and ", t.dtype(), "; cast one with .to()");
       shape.push_back(t.numel());
@@ -266,8 +283,9 @@ aj_status* roll_body(void*, aj_call* call) {
     const Tensor& t = b.tensor(0);
     Ints shifts = b.ints(1), dims = b.ints(2);
     bool flat = dims.is_none() || dims.empty();
-    want(shifts.size() == (flat ? 1 : dims.size()), "shifts ", shown(shifts),
-         " must be as many as dims");
+    want(!shifts.empty(), "`shifts` required: none is given");
+    want(shifts.size() == (flat ? 1 : dims.size()), "shifts and dimensions must align: shifts ",
+         shown(shifts), ", dims ", shown(dims));
     if (t.ndim() == 0 && !flat)
       kit::raise(AJ_OUT_OF_RANGE, "dims ", shown(dims),
                  " are given and input has no dimension; drop dims, or reshape input to (1,)");
@@ -315,7 +333,7 @@ aj_status* flip_shape(void*, aj_call* call) {
 aj_status* flipud_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.ndim() > 0, "input has no dimension, at least one is needed; reshape it to (1,)");
+    want(t.ndim() > 0, "Input must be >= 1-d., it has no dimension; reshape it to (1,)");
     b.ret(0, flip(t, {0}));
   });
 }

@@ -175,8 +175,9 @@ aj_status* view_dtype_view(void*, aj_call* call) {
     want(g.shape().back() % coarse == 0, "self.size(-1) must be divisible by ", coarse, " to view ",
          t.dtype(), " as ", to, " (different element sizes), but got ", g.shape().back());
     for (size_t i = 0; i + 1 < g.strides().size(); ++i) {
-      want(g.strides()[i] % coarse == 0, "strides must be divisible by ", coarse, " to read ",
-           t.dtype(), " as ", to, ": ", shown(t.strides()));
+      want(g.strides()[i] % coarse == 0, "self.stride(", i, ") must be divisible by ", coarse,
+           " to view ", t.dtype(), " as ", to, " (different element sizes), but got ",
+           g.strides()[i]);
       g.strides()[i] = g.strides()[i] * fine / coarse;
     }
     g.shape().back() = g.shape().back() * fine / coarse;
@@ -188,11 +189,13 @@ aj_status* as_strided_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
     Sizes shape = c.ints(1), strides = c.ints(2).vec();
-    want(shape.size() == strides.size(), "size and stride differ in length: ", shown(shape),
-         " and ", shown(strides));
-    for (size_t i = 0; i < shape.size(); ++i)
-      want(shape[i] >= 0 && strides[i] >= 0, "negative sizes or strides: ", shown(shape), " and ",
-           shown(strides));
+    want(shape.size() == strides.size(),
+         "mismatch in length of strides and shape: ", shown(strides), " and ", shown(shape));
+    for (size_t i = 0; i < shape.size(); ++i) {
+      want(strides[i] >= 0,
+           "Negative strides are not supported at the moment, got strides: ", shown(strides));
+      want(shape[i] >= 0, "negative sizes: ", shown(shape));
+    }
     uint64_t bytes = 0, begin = 0, id = 0;
     void* data = nullptr;
     kit::check(kit::env.core->tensor_storage(t.get(), &data, &bytes, &begin, &id));
@@ -222,8 +225,8 @@ aj_status* select_view(void*, aj_call* call) {
       kit::raise(AJ_OUT_OF_RANGE, "a 0-dim tensor has nothing to select from; use item()");
     int64_t size = t.size(d), at = index < 0 ? index + size : index;
     if (at < 0 || at >= size)
-      kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ", d,
-                 " of size ", size);
+      kit::raise(AJ_OUT_OF_RANGE, "index ", index, " is out of bounds for dimension ", d,
+                 " with size ", size);
     Geometry g(t);
     int64_t offset = at * g.strides()[d];
     g.erase(d);
@@ -458,8 +461,8 @@ aj_status* real_view(void*, aj_call* call) {
 
 aj_status* imag_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    if (!c.tensor(0).is_complex())
-      kit::raise(AJ_WRONG_TYPE, "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
+    want(c.tensor(0).is_complex(), "imag is not implemented for tensors with non-complex dtypes: ",
+         "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
     part(c, 1);
   });
 }

@@ -27,7 +27,7 @@ aj_status* narrow_body(void*, aj_call* call) {
 aj_status* adjoint_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
-    want(t.ndim() != 1, "at least two dimensions are wanted, the shape is ", shown(t));
+    want(t.ndim() != 1, "only supported on matrices or batches of them, the shape is ", shown(t));
     b.ret(0, conjugate(t.ndim() ? transpose(t, -2, -1) : t));
   });
 }
@@ -50,8 +50,9 @@ aj_status* movedim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     Ints from = b.ints(1), to = b.ints(2);
-    want(from.size() == to.size(), "source and destination differ in length: ", shown(from),
-         " and ", shown(to));
+    want(from.size() == to.size(),
+         "Invalid source or destination dims: they differ in length: ", shown(from), " and ",
+         shown(to));
     size_t places = size_t(
         std::max<int64_t>(t.ndim(), 1));  // a number has one, which is none of its dimensions
     Sizes order(places, -1);

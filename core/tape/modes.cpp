@@ -70,7 +70,8 @@ aj_status* set_requires_grad(aj_tensor* t, int32_t on) {
   if (requires_grad(t)) return nullptr;
   if (!can_require_grad(priv(t).dtype))
     return fail(AJ_PRECONDITION,
-                "requires_grad_: only floating and complex tensors can require grad, this one is ",
+                "requires_grad_: only Tensors of floating point and complex dtype can require "
+                "gradients, this one is ",
                 t->dl.dtype, "; cast it first, as with .to(float32)");
   if ((t->obj.flags & AJ_TENSOR_INFERENCE) && !tls.inference)
     return fail(AJ_PRECONDITION,

@@ -48,11 +48,12 @@ void side_dims_free(Block* b) {
 
 aj_status* bad_shape(std::span<const int64_t> shape) {
   if (shape.size() > size_t(kMaxDims))
-    return fail(AJ_INVALID_ARGUMENT, "tensor: ", uint64_t(shape.size()), " dimensions; at most ",
-                kMaxDims, " are possible");
+    return fail(AJ_INVALID_ARGUMENT, "tensor: ", uint64_t(shape.size()),
+                " dimensions; only tensors with up to ", kMaxDims, " dims are supported");
   for (int64_t n : shape)
     if (n < 0) return fail(AJ_INVALID_ARGUMENT, "tensor: negative size in shape ", shape);
-  return fail(AJ_OUT_OF_MEMORY, "tensor: shape ", shape, " has more bytes than 2^63");
+  return fail(AJ_OUT_OF_MEMORY, "tensor: Storage size calculation overflowed: shape ", shape,
+              " has more bytes than 2^63");
 }
 
 // Elements of a shape; false if it is no shape or too large for `bytes` each.

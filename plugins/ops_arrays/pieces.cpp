@@ -9,8 +9,9 @@ namespace {
 
 // The dimension that hsplit, vsplit and dsplit cut: `most`, or the only one of a vector.
 int64_t cut_dim(const Tensor& t, int64_t least, int64_t dim) {
-  want(t.ndim() >= least, "at least ", least, " dimension", least > 1 ? "s are" : " is",
-       " wanted, the shape is ", shown(t));
+  want(t.ndim() >= least, "torch.", std::string_view("hvd").substr(size_t(least - 1), 1),
+       "split requires a tensor with at least ", least, " dimension", least > 1 ? "s" : "",
+       ", the shape is ", shown(t));
   return t.ndim() == 1 ? 0 : dim;
 }
 
@@ -93,6 +94,7 @@ bool alike(const std::vector<Tensor>& all) {
 
 aj_status* block_diag_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    if (b.tensors(0).size() == 0) return b.ret(0, empty({1, 0}));
     std::vector<Tensor> blocks = each_of(b.tensors(0), at_least_2d);
     int64_t columns = 0, at = 0;
     for (const Tensor& t : blocks) {

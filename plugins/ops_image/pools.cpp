@@ -238,8 +238,9 @@ Pair adaptive_max(const kit::Body& b, int64_t dims) {
   Sizes size = n_of(b.ints(1), size_t(dims), "output_size");
   for (int64_t n : size) want(n >= 0, "output_size must not be negative: ", shown(size));
   for (int64_t d = -dims - 1; d < 0; ++d)
-    want(t.size(d) > 0, "input of shape ", shown(t),
-         " has no elements to choose from; only the batch may be empty");
+    want(t.size(d) > 0, "Expected input of ", dims + 1, " or ", dims + 2,
+         " dimensions, of which only the batch may be empty, but got: ", shown(t),
+         ", which has no elements to choose from");
   auto [out, indices] = in_three(t, dims, [&](const Tensor& x) {
     return max_windows(x, padded_to_three(size, 1), "adaptive", Sizes{}, Sizes{}, Sizes{}, Sizes{},
                        Tensor());
@@ -257,10 +258,13 @@ struct Pooling {
         dilation(dilated ? n_of(b.ints(at + 3), dims, "dilation") : Sizes(dims, 1)) {}
 
   Sizes count(const Tensor& t, bool ceil_mode) const {
-    want(t.size(t.ndim() - int64_t(kernel.size()) - 1) > 0, "input of shape ", shown(t),
-         " has no channels to pool; only the batch may be empty");
+    want(t.size(t.ndim() - int64_t(kernel.size()) - 1) > 0, "Expected ", kernel.size() + 1, "D or ",
+         kernel.size() + 2,
+         "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", shown(t),
+         ", which has no channels to pool");
     Sizes out;
     for (size_t d = 0; d < kernel.size(); ++d) {
+      want(stride[d] != 0, "stride should not be zero: ", shown(stride));
       want(kernel[d] > 0 && stride[d] > 0 && dilation[d] > 0 && kernel[d] <= kWindow &&
                stride[d] <= kWindow && dilation[d] <= kWindow,
            "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ",
@@ -272,7 +276,7 @@ struct Pooling {
           in > 0 ? kit::pooled_size(in, kernel[d], stride[d], padding[d], dilation[d], ceil_mode)
                  : 0);
       want(out.back() > 0, "kernel_size ", shown(kernel), " is too large for input of shape ",
-           shown(t));
+           shown(t), ": Output size is too small");
     }
     return out;
   }

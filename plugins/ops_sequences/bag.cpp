@@ -104,7 +104,8 @@ int64_t check_bags(const kit::Values& c) {
                   "input of 1 dimension needs offsets, integers that say where bags begin");
   if (scale.defined()) {
     want_shape(scale, "per_sample_weights", indices.shape());
-    want(scale.dtype() == weight.dtype(), "per_sample_weights must be ", weight.dtype(),
+    want(scale.dtype() == weight.dtype(),
+         "expected per_sample_weights to have the same type as weight, ", weight.dtype(),
          ", they are ", scale.dtype());
   }
   int64_t bags = indices.ndim() == 2 ? indices.size(0) : offsets.numel() - c.flag(5);
@@ -243,8 +244,9 @@ aj_status* embedding_bag_body(void*, aj_call* call) {
     int64_t rows = weight.ndim() ? weight.size(0) : 0, padding = -1;
     if (b.given(10)) {
       padding = b.integer(10);
-      want(padding >= -rows && padding < rows, "padding_idx ", padding, " is out of range for ",
-           rows, " rows");
+      want(padding >= -rows && padding < rows,
+           "padding_idx must be within the number of embeddings: ", padding, " is no row of ",
+           rows);
       if (padding < 0) padding += rows;
     }
     if (b.given(3)) {  // shortens rows of the table itself

@@ -37,7 +37,7 @@ aj_status* histc_body(void*, aj_call* call) {
     want(bins > 0, "bins must be positive: ", bins);
     want(!t.is_complex(), "complex numbers have no order");
     double low = b.real(2), high = b.real(3);
-    want(low <= high, "max must not be below min: ", high, " and ", low);
+    want(low <= high, "max must be larger than min: ", high, " and ", low);
     Span s = low == high ? span_of(t, low, high, !(low == 0 && high == 0) && t.numel() == 0, 1)
                          : Span{low, high};
     DLDataType wide = t.dtype().bits <= 32 && t.is_floating_point() ? float32 : float64;

@@ -15,8 +15,8 @@ aj_status* diff_body(void*, aj_call* call) {
     if (b.given(4)) parts.push_back(b.tensor(4));
     for (const Tensor& part : parts)
       want(part.ndim() == t.ndim(),
-           "prepend and append must have as many dimensions as input: ", shown(part), " and ",
-           shown(t));
+           "diff expects prepend or append to be the same dimension as input: ", shown(part),
+           " and ", shown(t));
     if (n == 0) return b.ret(0, clone(t));
     Tensor out = parts.size() > 1 ? cat(parts, d) : t;
     for (int64_t size = out.size(d); n > 0; --n, --size) {

@@ -434,7 +434,7 @@ SHAPES = {
     "infer declares a negative size": row(r"the shape \[-3\]; sizes must not be negative", GO,
         infer(f"shape[0] = -3; return ops->declare(call, 0, {D}, 1, shape, 0);")),
     "infer declares 65 dimensions": row("declares 65 dimensions", GO, infer(f"return ops->declare(call, 0, {D}, 65, shape, 0);")),
-    "infer declares too many elements": row(r"^error 8: tensor: shape \[1099511627776, 1099511627776, 1099511627776\] has more bytes than 2\^63$", GO, infer(
+    "infer declares too many elements": row(r"^error 8: tensor: Storage size calculation overflowed: shape \[1099511627776, 1099511627776, 1099511627776\] has more bytes than 2\^63$", GO, infer(
         f"shape[0] = shape[1] = shape[2] = 1ll << 40; return ops->declare(call, 0, {D}, 3, shape, 0);")),
     "infer declares an unknown dtype": row("declares the unknown", GO,
         infer("DLDataType d = {99, 3, 1}; return ops->declare(call, 0, d, 1, shape, 0);")),

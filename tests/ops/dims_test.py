@@ -72,7 +72,7 @@ def test_the_list_has_no_rows_of_the_past():
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_negative_size_is_refused_by_the_core(name):
-    with pytest.raises(RuntimeError, match=rf"^{name}: the size \w+ is -1, it must not be negative$"):
+    with pytest.raises(RuntimeError, match=rf"^{name}: the size \w+ is -1 but must be >= 0: "):
         SIZES[name](adjoin.ones(3), -1)
 
 
@@ -110,7 +110,6 @@ def test_every_dimension_from_both_ends(call, dims):
         a, b = call(d), call(d - dims)
         assert a is b is None or a.shape == b.shape and (a == b).all()
     for d in (dims, -dims - 1):
-        with pytest.raises(
-            IndexError, match=rf"{d} is out of range for \d dimensions; it must be in \[-{dims}, {dims - 1}\]"
-        ):
+        words = rf"Dimension out of range \(expected to be in range of \[-{dims}, {dims - 1}\], but got {d}\)"
+        with pytest.raises(IndexError, match=words):
             call(d)

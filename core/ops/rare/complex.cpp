@@ -12,13 +12,28 @@ aj_status* conj_body(void*, aj_call* call) {
   });
 }
 
+// A dtype as the classes of tensors are called.
+static const char* named(const Tensor& t) {
+  const DLDataType d = t.dtype();
+  if (d == boolean) return "Bool";
+  if (d.code == kDLUInt)
+    return d.bits == 8 ? "Byte" : d.bits == 16 ? "UInt16" : d.bits == 32 ? "UInt32" : "UInt64";
+  if (d.code == kDLInt)
+    return d.bits == 8 ? "Char" : d.bits == 16 ? "Short" : d.bits == 32 ? "Int" : "Long";
+  if (d.code == kDLBfloat) return "BFloat16";
+  if (d.code == kDLComplex)
+    return d.bits == 32 ? "ComplexHalf" : d.bits == 64 ? "ComplexFloat" : "ComplexDouble";
+  return d.code != kDLFloat ? "Float8" : d.bits == 16 ? "Half" : d.bits == 32 ? "Float" : "Double";
+}
+
 aj_status* complex_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &re = b.tensor(0), &im = b.tensor(1);
     auto is_part = [](DLDataType d) { return d == float16 || d == float32 || d == float64; };
     if (!is_part(re.dtype()) || !is_part(im.dtype()))
-      kit::raise(AJ_UNIMPLEMENTED, "real is ", re.dtype(), " and imag is ", im.dtype(),
-                 "; both must be float16, float32 or float64");
+      kit::raise(AJ_INVALID_ARGUMENT,
+                 "Expected both inputs to be Half, Float or Double tensors but got ", named(re),
+                 " and ", named(im));
     want(re.dtype() == im.dtype(), "real is ", re.dtype(), " and imag is ", im.dtype(),
          "; both must have one dtype");
     Sizes shape = broadcast(re.shape(), im.shape());

@@ -64,18 +64,20 @@ double largest(DLDataType d) {
                         : 65504;
 }
 
+bool holds(DLDataType d, int64_t n) {
+  if (d.code == kDLFloat || d.code == kDLBfloat) return std::abs(double(n)) <= largest(d);
+  if (d == boolean || d.code == kDLUInt)
+    return n >= 0 && (d.bits == 64 || n < int64_t(1) << (d == boolean ? 1 : d.bits));
+  int64_t end = d.bits < 64 ? int64_t(1) << (d.bits - 1) : 0;
+  return d.bits == 64 || (n >= -end && n < end);
+}
+
 // Integers that the dtype does not hold would fold over.
 void want_room(DLDataType d, int64_t low, int64_t last) {
-  bool holds = true;
-  if (d.code == kDLFloat || d.code == kDLBfloat) {
-    holds = double(low) >= -largest(d) && double(last) <= largest(d);
-  } else if (d == boolean || d.code == kDLUInt) {
-    holds = low >= 0 && (d.bits == 64 || last < int64_t(1) << (d == boolean ? 1 : d.bits));
-  } else if (d.bits < 64) {
-    int64_t end = int64_t(1) << (d.bits - 1);
-    holds = low >= -end && last < end;
-  }
-  want(holds, d, " does not hold all integers from ", low, " to ", last, "; take a wider dtype");
+  want(holds(d, low), "from is out of bounds for ", d, ", which does not hold ", low,
+       "; take a wider dtype");
+  want(holds(d, last), "to - 1 is out of bounds for ", d, ", which does not hold ", last,
+       "; take a wider dtype");
 }
 
 Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
@@ -84,10 +86,13 @@ Tensor uniform(const Tensor& t, double low, double high, const Generator& g) {
     return t;
   }
   want_floating(t);
-  want(low <= high, "from must not be above to: ", low, " and ", high);
+  want(low <= high, "uniform_ expects to return a number of [from, to), and from=", low,
+       " is above to=", high);
   double most = largest(t.dtype());
-  want(low >= -most && high <= most && high - low <= most, t.dtype(), " does not hold ", low, ", ",
-       high, " and what lies between");
+  want(low >= -most && high <= most && high - low <= most,
+       "uniform_ expects to-from, from and to "
+       "to be numbers of ",
+       t.dtype(), ": from=", low, ", to=", high);
   auto [seed, offset] = draw(g, t, is_wide(t));
   return uniform_philox_(t, low, high, seed, offset);
 }
@@ -105,7 +110,8 @@ Tensor gaussian(const Tensor& t, double mean, double std, const Generator& g) {
 }
 
 Tensor integers(const Tensor& t, int64_t low, int64_t high, const Generator& g) {
-  want(low < high, "from ", low, " to ", high, " there is no integer");
+  want(low < high, "random_ expects 'from' to be less than 'to', but got from=", low,
+       " >= to=", high);
   want_room(t.dtype(), low, high - 1);
   bool wide = uint64_t(high) - uint64_t(low) > (uint64_t(1) << 32);
   auto [seed, offset] = draw(g, t, wide);

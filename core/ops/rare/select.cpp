@@ -81,8 +81,9 @@ aj_status* take_along_dim_body(void*, aj_call* call) {
     if (!b.given(2))
       return b.ret(0, gather(reshape(t, {-1}), 0, counted(reshape(indices, {-1}), t.numel())));
     int64_t d = b.integer(2);
-    want(t.ndim() == indices.ndim(), "input and indices must have as many dimensions: ", shown(t),
-         " and ", shown(indices));
+    want(t.ndim() == indices.ndim(),
+         "input and indices should have the same number of dimensions: ", shown(t), " and ",
+         shown(indices));
     Sizes a = sizes_of(t), i = sizes_of(indices);
     a[d] = i[d] = 1;
     Sizes common = broadcast(a, i);

@@ -35,4 +35,8 @@ NAMES = {
     "_get_tracing_state": _get_tracing_state,
     "_is_tracing": _is_tracing,
     "_log_api_usage_once": _log_api_usage_once,
+    # Functions of these subjects are there, whoever computes them.
+    "has_lapack": True,
+    "has_openmp": True,
+    "has_spectral": True,
 }

@@ -77,7 +77,7 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
                   requires_grad=False):  # fmt: skip
     """The window of ``signal.windows.kaiser``, also in halves."""
     if layout not in (None, _C.strided):
-        raise RuntimeError(f"kaiser_window: windows are strided tensors: layout is {layout}; convert what is made")
+        raise RuntimeError(f"kaiser_window: not implemented for sparse types: layout is {layout}; convert what is made")
     from .signal.windows import kaiser
 
     made_in = _C.float64 if dtype in (_C.float16, _C.bfloat16) else dtype

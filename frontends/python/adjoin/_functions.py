@@ -150,7 +150,9 @@ def nonzero(input, *, out=None, as_tuple=False):
 
 def _dim_of(t, d):
     if not -t.ndim <= d < t.ndim:
-        raise _C.OutOfRangeError(f"tensordot: dim {d} is out of range for {t.ndim} dimensions")
+        raise _C.OutOfRangeError(
+            f"tensordot: Dimension out of range (expected to be in range of [{-t.ndim}, {t.ndim - 1}], but got {d})"
+        )
     return d % t.ndim
 
 

@@ -1,7 +1,14 @@
 """adjoin._legacy: FloatTensor, LongTensor, ...: the constructors from before there was a dtype argument."""
 
+import sys
+
 from . import _C
 from ._tensor import _TYPES
+
+
+def _package():
+    """adjoin, or torch where a program says so."""
+    return sys.modules["adjoin"].__name__
 
 
 class _Named(type):
@@ -11,7 +18,7 @@ class _Named(type):
         return isinstance(obj, _C.Tensor) and obj.is_cpu and obj.dtype is cls.dtype
 
     def __repr__(cls):
-        return f"<class 'adjoin.{cls.__name__}'>"
+        return f"<class '{_package()}.{cls.__name__}'>"
 
 
 def _make(name, dtype):
@@ -36,7 +43,7 @@ def _make_elsewhere(name, dtype, kind):
             return isinstance(obj, _C.Tensor) and obj.device.type == kind and obj.dtype is dtype
 
         def __repr__(cls):
-            return f"<class 'adjoin.{kind}.{name}'>"
+            return f"<class '{_package()}.{kind}.{name}'>"
 
     return There(name, (), {"__new__": new, "dtype": dtype, "__doc__": f"Tensors of {dtype} on a {kind} device."})
 

@@ -114,7 +114,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     for d in dims:
         if not -input.dim() <= d < input.dim():
             raise _C.OutOfRangeError(
-                f"gradient: dim {d} is out of range for {input.dim()} dimensions; it must be in [{-input.dim()}, {input.dim() - 1}]"
+                f"gradient: Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {d})"
             )
     dims = [d % input.dim() for d in dims]
     if len(set(dims)) < len(dims):
@@ -123,7 +123,9 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if not isinstance(spacing, (list, tuple)):
         spacing = [spacing] * len(dims)
     if len(spacing) != len(dims):
-        raise RuntimeError(f"gradient: {len(spacing)} spacings for {len(dims)} dimensions")
+        raise RuntimeError(
+            f"gradient: expected spacing to be unspecified, a number or one for each of {len(dims)} dimensions, got {len(spacing)}"
+        )
     if not (input.is_floating_point() or input.is_complex()):
         input = input.to(_C.get_default_dtype())
     real = input.real.dtype if input.is_complex() else input.dtype

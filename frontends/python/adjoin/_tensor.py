@@ -285,17 +285,18 @@ _TYPES = {
     "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor", "bool": "BoolTensor",
     "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
 }  # fmt: skip
-_HOST_TYPES = {getattr(_C, dtype): f"adjoin.{name}" for dtype, name in _TYPES.items()}
+_HOST_TYPES = {getattr(_C, dtype): name for dtype, name in _TYPES.items()}
 
 
 def _type(self, dtype=None, non_blocking=False):
     """The name of the tensor's old type, or the tensor in another dtype."""
     if dtype is None:
+        package = sys.modules["adjoin"].__name__  # torch, where a program says so
         if self.is_cpu and self.dtype in _HOST_TYPES:
-            return _HOST_TYPES[self.dtype]
+            return f"{package}.{_HOST_TYPES[self.dtype]}"
         name = str(self.dtype).rsplit(".", 1)[-1]
         where = "" if self.is_cpu else self.device.type + "."
-        return f"adjoin.{where}{_TYPES.get(name, name)}"
+        return f"{package}.{where}{_TYPES.get(name, name)}"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
         found = next((k for k, v in _TYPES.items() if v == name), None)

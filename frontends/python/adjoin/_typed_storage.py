@@ -9,6 +9,11 @@ from .storage import UntypedStorage
 _op = _C.find_op
 
 
+def _package():
+    """adjoin, or torch where a program says so."""
+    return sys.modules["adjoin"].__name__
+
+
 def _row_of(storage, dtype):
     """All numbers of a dtype that the bytes hold."""
     whole = storage._all()
@@ -156,7 +161,7 @@ class TypedStorage:
     def type(self, dtype=None):
         """The name of the storage's type, or a copy in another dtype."""
         if dtype is None:
-            return f"adjoin.{_NAMES.get(self.dtype, 'TypedStorage')}"
+            return f"{_package()}.{_NAMES.get(self.dtype, 'TypedStorage')}"
         return named.get(_NAMES.get(dtype), TypedStorage)._of(self._row.to(dtype))
 
     def resize_(self, size):
@@ -171,7 +176,7 @@ class TypedStorage:
 
     def __repr__(self):
         numbers = "".join(f" {n}\n" for n in self.tolist())
-        return f"{numbers}[adjoin.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        return f"{numbers}[{_package()}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
 _DTYPES = {

@@ -14,7 +14,7 @@ def _phase(length, periodic, dtype, layout, device):
     if dtype is not None and not dtype.is_floating_point:
         raise RuntimeError(f"window: the values are floating point numbers: dtype is {dtype}; take a floating one")
     if layout not in (None, _C.strided):
-        raise RuntimeError(f"window: windows are strided tensors: layout is {layout}; convert what is made")
+        raise RuntimeError(f"window: not implemented for sparse types: layout is {layout}; convert what is made")
     steps = max(length if periodic else length - 1, 1)
     places = _C.find_op("arange")(length, dtype=_C.float64, device=device)
     return places * (2 * math.pi / steps), dtype or _C.get_default_dtype()

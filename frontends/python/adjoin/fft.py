@@ -7,6 +7,8 @@ _space = _Space("fft", __name__)
 
 
 def __getattr__(name):
+    if name == "__all__":
+        return __dir__()
     globals()[name] = found = getattr(_space, name)  # the next look-up is an ordinary one
     return found
 

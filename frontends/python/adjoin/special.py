@@ -6,6 +6,8 @@ _space = _Space("special", __name__)
 
 
 def __getattr__(name):
+    if name == "__all__":
+        return __dir__()
     globals()[name] = found = getattr(_space, name)  # the next look-up is an ordinary one
     return found
 

@@ -169,9 +169,14 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
     Match m = bind_keywords(p, args + n, kwnames, n, (1u << bound) - 1, f);
     if (m != Match::Bound) return m;
   }
-  for (int i = bound; i < p.nrequired; ++i)
-    if (unlikely(f.values[i].tag == kMissing))
+  for (int i = bound; i < p.nrequired; ++i) {
+    if (likely(f.values[i].tag != kMissing)) continue;
+    if (i != p.varargs || p.params[i].kind != AJ_PARAM_TENSOR)
       return mismatch(f, kMissingArgument, i, bound, nullptr);
+    f.values[i].tag = AJ_TENSORS;  // block_diag(): no tensors are tensors, too
+    f.values[i].aux = 0;
+    f.values[i].v.tensors = nullptr;
+  }
   if (unlikely(p.factory && default_device.device_type && p.device >= 0 &&
                f.values[p.device].tag == AJ_NONE)) {
     f.values[p.device].tag = AJ_DEVICE;  // device=None says as little as no device

@@ -185,22 +185,30 @@ PyObject* frombuffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   int64_t count = given(a[2]) ? PyLong_AsLongLong(a[2]) : -1,
           offset = given(a[3]) ? PyLong_AsLongLong(a[3]) : 0;
   if (PyErr_Occurred()) return nullptr;
-  int64_t room = offset < 0 || offset >= length ? 0 : length - offset;
+  using wide = long long;
+  if (!length || !count)
+    return PyErr_Format(PyExc_ValueError,
+                        "frombuffer: both buffer length (%lld) and count (%lld) must not be 0",
+                        wide(length), wide(count));
+  if (offset < 0 || offset >= length)
+    return PyErr_Format(PyExc_ValueError,
+                        "frombuffer: offset (%lld bytes) must be non-negative and no greater than "
+                        "buffer length (%lld bytes) minus 1",
+                        wide(offset), wide(length));
+  int64_t room = length - offset;
   if (count < 0 && room % item)
     return PyErr_Format(
         PyExc_ValueError,
-        "frombuffer: %lld bytes from offset %lld are no whole number of elements of %lld bytes; "
-        "say count",
-        static_cast<long long>(room), static_cast<long long>(offset), static_cast<long long>(item));
+        "frombuffer: buffer length (%lld bytes) after offset (%lld bytes) must be a "
+        "multiple of element size (%lld bytes); say count",
+        wide(room), wide(offset), wide(item));
   if (count < 0) count = room / item;
-  if (!room || count > room / item) {
+  if (count > room / item)
     return PyErr_Format(
         PyExc_ValueError,
-        "frombuffer: %lld elements of %lld bytes from offset %lld do not fit into %lld "
-        "bytes",
-        static_cast<long long>(count), static_cast<long long>(item), static_cast<long long>(offset),
-        static_cast<long long>(length));
-  }
+        "frombuffer: requested buffer length (%lld * %lld bytes) after offset (%lld "
+        "bytes) must not be greater than actual buffer length (%lld bytes)",
+        wide(count), wide(item), wide(offset), wide(length));
   int64_t one = 1;
   DLTensor like{data_of(all.get()) + offset, host_device(), 1, *w.dtype, &count, &one, 0};
   aj_tensor* kept = all.release();

@@ -158,7 +158,9 @@ int contains(PyObject* self, PyObject* item) {
     if (PyLong_Check(item))
       PyErr_Format(PyExc_OverflowError, "in: %R is too large for 64 bits", item);
     else if (!PyErr_Occurred())
-      PyErr_Format(PyExc_RuntimeError, "in: a tensor contains numbers and tensors, not %s",
+      PyErr_Format(PyExc_RuntimeError,
+                   "in: Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                   "<class '%s'>.",
                    Py_TYPE(item)->tp_name);
     return -1;
   }

@@ -52,8 +52,10 @@ class View {
   bool select(int dim, int64_t index) {
     int64_t n = size(dim);
     if (unlikely(index < -n || index >= n)) {
-      PyErr_Format(PyExc_IndexError, "index: %lld is out of range for dimension %d of size %lld",
-                   static_cast<long long>(index), dim, static_cast<long long>(n));
+      PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld",
+                   static_cast<long long>(index),
+                   dim + source_->dl.ndim - ndim(),  // as the tensor counts that was indexed
+                   static_cast<long long>(n));
       return false;
     }
     if (index < 0) index += n;

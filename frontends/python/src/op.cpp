@@ -59,7 +59,7 @@ PyObject* words_of(PyObject* o, const Param& p) {
     return PyUnicode_FromFormat("an object of type '%s'",
                                 std::string(view(core->type_name(inside->type))).c_str());
   }
-  return PyUnicode_FromString(Py_TYPE(o)->tp_name);
+  return PyUnicode_FromString(is_exact_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name);
 }
 
 // Of an object the type that the signature names.

@@ -4,6 +4,7 @@
 #include "line.hpp"
 #include "object.hpp"
 #include "op.hpp"
+#include "package.hpp"
 #include "plain.hpp"
 
 namespace adjoin::py {
@@ -51,7 +52,11 @@ PyTypeObject* make_named(const Program& p) {
   if (failed(dispatch->op_info(p.op, &info))) return nullptr;
   std::string name(view(info.name));
   if (size_t space = name.find("::"); space != name.npos) name.replace(space, 2, "_");
-  auto* full = new std::string("adjoin.return_types." + name.substr(0, name.find('.')));
+  Ref package = package_name();
+  const char* home = package ? PyUnicode_AsUTF8(package.get()) : nullptr;
+  if (!home) return nullptr;
+  auto* full =
+      new std::string(std::string(home) + ".return_types." + name.substr(0, name.find('.')));
   auto* fields = new PyStructSequence_Field[kMaxResults + 1]();  // kept: the type points into both
   int n = 0;
   for (uint32_t i = 0; i < p.nresults; ++i) {

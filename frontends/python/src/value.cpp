@@ -287,9 +287,9 @@ int tensor_bool(PyObject* self) {
   if (unlikely(n != 1)) {
     PyErr_SetString(
         PyExc_RuntimeError,
-        n == 0 ? "bool: the truth of a tensor without elements is not defined; use .numel() > 0, "
+        n == 0 ? "bool: Boolean value of Tensor with no values is ambiguous; use .numel() > 0, "
                  ".any() or .all()"
-               : "bool: a tensor with more than one element is neither true nor false; "
+               : "bool: Boolean value of Tensor with more than one value is ambiguous; "
                  "use .any() or .all()");
     return -1;
   }

@@ -74,7 +74,7 @@ def literal(text):
 
 def lowest_bound_is_too_large(d):
     """PyTorch refuses the number, too, where no bound is a tensor."""
-    found = re.search(r"the number does not fit into (\w+)", str(d.ours))
+    found = re.search(r"value cannot be converted to type (\w+)", str(d.ours))
     bounds = [arguments(d).get(k) for k in (1, "min")]
     return found is not None and any(
         redo(torch, d, Call("clamp", [f"t.zeros(1, dtype=t.{found[1]})", repr(v)])).error

@@ -72,7 +72,7 @@ def shares_with_argument(d):
 
 def lower_kind(d):
     found = re.search(
-        r"the result is (?:adjoin\.)?(\w+), which cannot be cast to out's (?:adjoin\.)?(\w+)", str(d.ours)
+        r"result type (?:adjoin\.)?(\w+) can't be cast to the desired output type (?:adjoin\.)?(\w+)", str(d.ours)
     )
     return found is not None and not torch.can_cast(*(getattr(torch, name) for name in found.groups()))
 
@@ -175,7 +175,7 @@ RULES = [
     Rule("less: a write into elements that share memory", "a write into a tensor whose elements share memory", "less", ours(FULL, shares_elements)),
     Rule("less: an argument is another part of the same memory", "a pointwise write where an argument is another part of the same memory", "less", ours("shares part of its memory with the tensor to write", shares_with_argument)),
     Rule("less: a result in place of an argument", "a result in place of an argument in an op without in-place form", "less", ours("has no in-place form; assign the result", shares_with_argument)),
-    Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("cannot be cast to out's", lower_kind)),
+    Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("can't be cast to the desired output type", lower_kind)),
     Rule("less: an argument that out= resizes", "a result in place of an argument in an op", "less", ours("do not broadcast|shape", refused_without_out)),
     Rule("less: no common dtype of three", "`clamp` of two dtypes without a common one", "less", ours("dtypes have no common one", without_common_dtype, "clamp|clip")),
     Rule("less: a whole number that does not fit", "numbers that do not fit", "less", ours("does not fit into", number_out_of_range)),
@@ -195,10 +195,10 @@ RULES = [
     Rule("less: tensordot of a size 1", "`tensordot` of a size 1 with another size", "less", ours("the .* sizes? to sum over differ", one_of_several, "tensordot")),
     Rule("less: mT of a number", "`mT` of a tensor without dimensions", "less", ours("out of range for 0 dimensions", lambda d: re.search(r"\.(mT|mH|H|adjoint\(\))", failed_step(d)))),
     Rule("less: detach_ of views", "`detach_` of a view", "less", ours("a view shares its history with its base", lambda d: True, "detach")),
-    Rule("less: powers of bools", "`pow` of bools", "less", ours("pow: no cpu kernel for bool", lambda d: all(x.dtype == torch.bool for x in given(d)), "pow|float_power|**|**=")),
+    Rule("less: powers of bools", "`pow` of bools", "less", ours("pow: .*no cpu kernel for bool", lambda d: all(x.dtype == torch.bool for x in given(d)), "pow|float_power|**|**=")),
     Rule("less: a number beyond 64 bits", "A number beyond 64 bits is an", "less", ours("is too large for 64 bits", lambda d: any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in arguments(d).values()))),
-    Rule("less: clamp of complex numbers", "complex numbers into reals and bools", "less", ours("clamp: no cpu kernel for complex|clamp: argument", complex_given, "clamp|clip|clamp_min|clamp_max")),
-    Rule("less: a sought number that does not fit", "numbers that do not fit", "less", ours("the number does not fit into", lambda d: any(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) > 127 for v in arguments(d).values()), "searchsorted|bucketize")),
-    Rule("less: a fault where a key selects nothing", "is looked at even if nothing is there to compute", "less", ours("don't broadcast to|the number does not fit into", lambda d: of_nothing(d) or false_key(d), "x[...] =")),
+    Rule("less: clamp of complex numbers", "complex numbers into reals and bools", "less", ours("clamp: .*no cpu kernel for complex|clamp: argument", complex_given, "clamp|clip|clamp_min|clamp_max")),
+    Rule("less: a sought number that does not fit", "numbers that do not fit", "less", ours("value cannot be converted to type", lambda d: any(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) > 127 for v in arguments(d).values()), "searchsorted|bucketize")),
+    Rule("less: a fault where a key selects nothing", "is looked at even if nothing is there to compute", "less", ours("don't broadcast to|value cannot be converted to type", lambda d: of_nothing(d) or false_key(d), "x[...] =")),
     Rule("less: a fault where nothing is there", "is looked at even if nothing is there to compute", "less", ours(SHAPED, of_nothing)),
 ]  # fmt: skip

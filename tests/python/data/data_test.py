@@ -347,3 +347,86 @@ def test_chunks_and_frames():
     assert list(Frames().map(sum)) == [3, 3] and Frames()._is_dfpipe()
     with pytest.raises(NotImplementedError, match="data frames are not traced"):
         data.functional_datapipe("frames", enable_df_api_tracing=True)(_Own)
+
+
+class Faulty(data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        if index == 2:
+            raise NotImplementedError(index)
+        return index
+
+
+def test_a_pass_goes_on_after_an_example_that_raised():
+    batches, found = iter(data.DataLoader(Faulty(), 2)), []
+    for _ in range(3):
+        try:
+            found.append(next(batches).tolist())
+        except NotImplementedError as error:
+            found.append(str(error))
+    assert found == [[0, 1], "2", [4, 5]]
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+class Told(data.IterableDataset):
+    def __iter__(self):
+        return iter(range(5))
+
+    def __len__(self):
+        return 3
+
+
+def test_more_examples_than_told_are_warned_of_once_the_length_was_asked(recwarn):
+    loader = data.DataLoader(Told(), batch_size=1)
+    assert len([x for x in loader]) == 5 and not recwarn.list  # noqa: C416  (list() asks for the length)
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match="was reported to be 3, but more samples"):
+        assert len(list(loader)) == 5
+
+
+class AtOnce(data.Dataset):
+    def __init__(self, short=0):
+        self.rows, self.short = adjoin.arange(4) * 10, short
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __getitems__(self, indices):
+        return self.rows[indices][: len(indices) - self.short]
+
+
+def test_stacked_data_sets_give_several_at_once():
+    assert data.StackDataset(AtOnce(), [1, 2, 3, 4]).__getitems__([0, 3]) == [(0, 1), (30, 4)]
+    assert data.StackDataset(a=AtOnce(), b="abcd").__getitems__([2]) == [{"a": 20, "b": "c"}]
+    with pytest.raises(ValueError, match="Nested dataset's output size mismatch. Expected 2, got 1"):
+        data.StackDataset(AtOnce(1), [1, 2, 3, 4]).__getitems__([0, 3])
+    with pytest.raises(ValueError, match="At least one dataset should be passed"):
+        data.StackDataset()
+    with pytest.raises(ValueError, match="Supported either"):
+        data.StackDataset(AtOnce(), b="abcd")
+
+
+def test_loaders_are_named_by_what_they_give():
+    def make() -> data.DataLoader[list[int]]:
+        return data.DataLoader(rows(2))
+
+    assert len(make()) == 2
+    with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running slow or even freeze"):
+        data.DataLoader(rows(2), num_workers=1000)
+    with pytest.raises(ValueError, match=r"multi-process loading \(num_workers > 0\), but got"):
+        data.DataLoader(rows(2), multiprocessing_context="fork")
+
+
+def test_weighted_samples_are_drawn_when_the_first_is_asked_for():
+    sampler = data.WeightedRandomSampler([1, 2, 3.0], 5)
+    passes, found = (iter(sampler), iter(sampler)), []
+    for draws in passes:
+        adjoin.manual_seed(3)
+        found.append(list(draws))
+    assert found[0] == found[1] and len(found[0]) == 5

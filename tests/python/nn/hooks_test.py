@@ -62,6 +62,26 @@ def test_global_hooks():
     assert calls == ["Scale", "ReLU", "Sequential"]
 
 
+def test_tables_of_global_hooks_by_name():
+    from adjoin.nn.modules import module
+
+    calls = []
+    module.register_module_forward_hook(lambda m, args, out: calls.append("after"))
+    module.register_module_forward_pre_hook(lambda m, args: calls.append("before"))
+    module.register_module_full_backward_hook(lambda m, into, out: calls.append("back"))
+    assert len(module._global_forward_hooks) == 1 and module._global_is_full_backward_hook is True
+    nn.ReLU()(adjoin.ones(1, requires_grad=True)).backward()
+    assert calls == ["before", "after", "back"]
+    module._global_forward_hooks = {}
+    module._global_forward_pre_hooks.clear()
+    module._global_backward_hooks = {}
+    module._global_is_full_backward_hook = None
+    nn.ReLU()(adjoin.ones(1, requires_grad=True)).backward()
+    assert len(calls) == 3
+    with pytest.raises(AttributeError, match="_global_forwards"):
+        _ = module._global_forwards
+
+
 def test_full_backward_hooks():
     net, seen = Scale(3.0), []
     net.register_full_backward_pre_hook(lambda m, grads: seen.append(("pre", grads[0].item())))

@@ -105,7 +105,7 @@ def test_numbers():
         (lambda: aj.zeros(2, dtype="float32"), r"must be adjoin.dtype, not str"),
         (lambda: a.view(2.5), r"must be tuple of ints, not float|must be adjoin.dtype, not float"),
         (lambda: aj.exp(__import__("numpy").ones(2)), r"not numpy.ndarray; adjoin.from_numpy\(\) makes one of it$"),
-        (lambda: aj.cat(a, a), r"not adjoin.Tensor; put the tensors into one list: \[a, b\]$"),
+        (lambda: aj.cat(a, a), r"not Tensor; put the tensors into one list: \[a, b\]$"),
         (lambda: aj.zeros(2, require_grad=True), r"'require_grad'; did you mean 'requires_grad'\?$"),
         (lambda: aj.topk(a, k=1.5), r"argument 'k' must be int, not float"),
     ],

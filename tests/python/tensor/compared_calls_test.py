@@ -35,9 +35,9 @@ def test_a_size_beyond_all_sizes_is_refused_of_nothing_too(call):
 
 
 def test_dimensions_and_sizes_that_are_not_there():
-    with pytest.raises(IndexError, match=r"dim 1 is out of range for 1 dimensions"):
+    with pytest.raises(IndexError, match=r"Dimension out of range .expected to be in range of .-1, 0., but got 1"):
         aj.tensordot(aj.ones(2), aj.ones(2, 3), ([1], [0]))
-    with pytest.raises(IndexError, match=r"dim -3 is out of range for 2 dimensions"):
+    with pytest.raises(IndexError, match=r"Dimension out of range .expected to be in range of .-2, 1., but got -3"):
         aj.tensordot(aj.ones(2), aj.ones(2, 3), ([0], [-3]))
     assert aj.tensordot(aj.ones(2), aj.ones(3, 2), ([-1], [-1])).tolist() == [2, 2, 2]
     with pytest.raises(ValueError, match="negative"):
@@ -58,11 +58,11 @@ def test_a_buffer_has_room_for_what_is_asked_of_it():
     four = bytearray(range(16))
     for count in (9, 2**61, 2**62, 2**63 - 1):  # the bytes of the larger ones are no number of 64 bits
         for dtype in (aj.int16, aj.float32, aj.complex128):
-            with pytest.raises(ValueError, match="do not fit into 16 bytes"):
+            with pytest.raises(ValueError, match="actual buffer length .16 bytes"):
                 aj.frombuffer(four, dtype=dtype, count=count)
-    with pytest.raises(ValueError, match="15 bytes from offset 0 are no whole number of elements of 2 bytes"):
+    with pytest.raises(ValueError, match="buffer length .15 bytes. after offset .0 bytes. must be a multiple of element size .2 bytes"):
         aj.frombuffer(bytearray(15), dtype=aj.int16)
-    with pytest.raises(ValueError, match="15 bytes from offset 1"):
+    with pytest.raises(ValueError, match="buffer length .15 bytes. after offset .1 bytes."):
         aj.frombuffer(four, dtype=aj.float64, offset=1)
     assert aj.frombuffer(bytearray(15), dtype=aj.int16, count=7).shape == (7,)
     assert aj.frombuffer(four, dtype=aj.uint8, offset=15).tolist() == [15]

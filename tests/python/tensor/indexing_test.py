@@ -88,8 +88,10 @@ def test_bools():
 @pytest.mark.parametrize(
     "key, error, words",
     [
-        (2, IndexError, "out of range"),
-        ((0, 3), IndexError, "index: 3 is out of range for dimension"),
+        (2, IndexError, "out of bounds"),
+        ((0, 3), IndexError, "index 3 is out of bounds for dimension 1 with size 3"),
+        ((slice(None), 0, 9), IndexError, "index 9 is out of bounds for dimension 2 with size 4"),
+        ((None, 0, 9), IndexError, "index 9 is out of bounds for dimension 1 with size 3"),
         ((0, 0, 0, 0), IndexError, "too many indices: 4 for a tensor of 3 dimensions"),
         (slice(None, None, -1), ValueError, "step of a slice must be positive, not -1"),
         ((Ellipsis, Ellipsis), IndexError, "only one ..."),

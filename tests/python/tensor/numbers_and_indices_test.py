@@ -164,7 +164,7 @@ DO_NOT_FIT = {
 
 @pytest.mark.parametrize("name", DO_NOT_FIT)
 def test_numbers_that_do_not_fit_are_refused(name):
-    with pytest.raises(RuntimeError, match="does not fit into"):
+    with pytest.raises(RuntimeError, match="does not fit into|cannot be converted to type"):
         DO_NOT_FIT[name]()
 
 
@@ -181,7 +181,7 @@ def test_kinds_of_errors():
         aj.ones(3, 3)[aj.tensor([0, 1, 1]), aj.tensor([0, 2])]
     with pytest.raises(IndexError, match="index must be a vector"):
         aj.ones(3).index_select(0, aj.tensor([[0]]))
-    with pytest.raises(TypeError, match="a complex tensor is wanted"):
+    with pytest.raises(RuntimeError, match="a complex tensor is wanted"):
         aj.imag(aj.ones(3))
     for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits):
         with pytest.raises(ValueError, match="give both one shape"):

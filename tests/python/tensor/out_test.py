@@ -31,7 +31,7 @@ def test_out(name):
         assert call(out=other) is other
     assert adjoin.equal(other, wanted.to(other.dtype))
     if wanted.is_floating_point():
-        with pytest.raises(RuntimeError, match="cannot be cast to"):
+        with pytest.raises(RuntimeError, match="cannot be cast to|can.t be cast to"):
             call(out=adjoin.empty(0, dtype=adjoin.int32)) if name not in (
                 "linspace",
                 "logspace",

@@ -108,6 +108,19 @@ def test_install_in_a_process():
     assert "another torch is loaded already" in done.stderr and "adjoin run" in done.stderr
 
 
+def test_types_are_named_as_programs_ask_for_them(tmp_path):
+    code = """
+    import torch
+    x = torch.ones(2, dtype=torch.float64)
+    assert x.type() == "torch.DoubleTensor" and x.to("meta").type() == "torch.meta.DoubleTensor"
+    assert x.storage().type() == "torch.DoubleStorage" and "[torch.storage.TypedStorage(dtype=torch.float64" in repr(x.storage())
+    assert repr(torch.FloatTensor) == "<class 'torch.FloatTensor'>"
+    found = torch.sort(x)
+    assert repr(found).startswith("torch.return_types.sort(") and type(found).__module__ == "torch.return_types"
+    """
+    ok(run(tmp_path, code))
+
+
 def test_without_it_nothing_changes():
     assert adjoin.__name__ == "adjoin" and adjoin.__version__ == adjoin.version.__version__ == "0.1.0"
 

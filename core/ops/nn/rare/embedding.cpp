@@ -35,14 +35,15 @@ Tensor shared_gradient(const Tensor& found, const Tensor& indices, int64_t rows)
 aj_status* embedding_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& weight = b.tensor(1);
-    want(weight.ndim() == 2, "weight must be a matrix, its shape is ", shown(weight));
+    want(weight.ndim() == 2, "'weight' must be 2-D, its shape is ", shown(weight));
     const bool sparse = b.flag(6) && weight.requires_grad() && kit::env.autograd->grad_mode();
     Tensor indices = to_index(b.tensor(0)), flat = reshape(indices, {-1});
     int64_t rows = weight.size(0), padding = -1;
     if (b.given(2)) {
       padding = b.integer(2);
-      want(padding >= -rows && padding < rows, "padding_idx ", padding, " is out of range for ",
-           rows, " rows");
+      want(padding >= -rows && padding < rows,
+           "padding_idx must be within the number of embeddings: ", padding,
+           " is out of range for ", rows, " rows");
       if (padding < 0) padding += rows;
     }
     if (b.given(3)) renormalize(weight, flat, b.real(3), b.real(4));

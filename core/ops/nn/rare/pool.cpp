@@ -6,19 +6,21 @@ namespace adjoin::ops {
 namespace {
 
 void check_planes(std::span<const int64_t> shape, size_t dims = 2) {
-  want(shape.size() == dims + 1 || shape.size() == dims + 2, "input must have ", dims + 1, " or ",
-       dims + 2, " dimensions, its shape is ", shown(shape));
+  want(shape.size() == dims + 1 || shape.size() == dims + 2, "Expected ", dims + 1, "D or ",
+       dims + 2, "D (batch mode) tensor for input, its shape is ", shown(shape));
 }
 
 Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints stride, Ints padding,
                    Ints dilation, bool ceil_mode) {
   check_planes(t, dims);
-  want(t[t.size() - dims - 1] > 0, "input of shape ", shown(t),
-       " has no channels to pool; only the batch may be empty");
+  want(t[t.size() - dims - 1] > 0, "Expected ", dims + 1, "D or ", dims + 2,
+       "D (batch mode) tensor with optional 0 dim batch size for input, but got: ", shown(t),
+       ", which has no channels to pool");
   Sizes shape(t.begin(), t.end());
   for (size_t i = 0; i < dims; ++i) {
     int64_t& size = shape[t.size() - dims + i];
     constexpr int64_t kWindow = 1 << 20;  // so that no window takes for ever
+    want(stride[i] != 0, "stride should not be zero: ", shown(stride));
     want(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0 && kernel[i] <= kWindow &&
              stride[i] <= kWindow && dilation[i] <= kWindow,
          "kernel_size, stride and dilation must be positive, at most 2^20: ", shown(kernel), ", ",
@@ -28,7 +30,8 @@ Sizes pooled_shape(std::span<const int64_t> t, size_t dims, Ints kernel, Ints st
     int64_t in = size;
     want(in > 0 && in <= kMost / 4, "input of shape ", shown(t), " cannot be pooled");
     size = kit::pooled_size(in, kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
-    want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t));
+    want(size > 0, "kernel_size ", shown(kernel), " is too large for input of shape ", shown(t),
+         ": Output size is too small");
   }
   return shape;
 }

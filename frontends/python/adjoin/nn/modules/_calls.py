@@ -1,5 +1,7 @@
 """adjoin.nn.modules._calls: calling a module: the short path, and the long one with its hooks."""
 
+import sys
+import types
 import warnings
 from collections import OrderedDict
 
@@ -117,6 +119,44 @@ def register_module_full_backward_hook(hook):
         raise RuntimeError(_GLOBAL_MIX)
     _global_backward_full = True
     return _register(_global_backward, hook)
+
+
+# By PyTorch's names, for programs that look at all hooks, clear them, or put other tables in their places.
+_TABLES = {
+    "_global_backward_hooks": _global_backward,
+    "_global_backward_pre_hooks": _global_backward_pre,
+    "_global_forward_hooks": _global_forward,
+    "_global_forward_hooks_always_called": _global_forward_always,
+    "_global_forward_hooks_with_kwargs": _global_forward_with_kwargs,
+    "_global_forward_pre_hooks": _global_forward_pre,
+}
+
+
+class _HookTables(types.ModuleType):
+    """A module with those names: what is assigned to one becomes the content of the table that calls look at."""
+
+    def __getattr__(self, name):
+        if name == "_global_is_full_backward_hook":
+            return _global_backward_full
+        if name in _TABLES:
+            return _TABLES[name]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name, value):
+        global _global_backward_full
+        if name == "_global_is_full_backward_hook":
+            _global_backward_full = value
+        elif name in _TABLES:
+            told = dict(value)
+            _TABLES[name].clear()
+            _TABLES[name].update(told)
+        else:
+            super().__setattr__(name, value)
+
+
+def offer_hook_tables(module):
+    """Gives the module of that name PyTorch's names of the tables of global hooks."""
+    sys.modules[module].__class__ = _HookTables
 
 
 # ModuleBase calls forward at once unless one of these, or of the module's own, has a hook.

@@ -13,6 +13,7 @@ from ._calls import (  # noqa: F401  (public here, as in PyTorch)
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     _run_registration_hooks,
+    offer_hook_tables,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -299,3 +300,6 @@ def adjoin_typename(value):
 def _indented(text, spaces=2):
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line for line in rest)])
+
+
+offer_hook_tables(__name__)

@@ -1,5 +1,9 @@
 """adjoin.utils.data._iterators: what ``iter(DataLoader)`` gives, by the names that programs test for."""
 
+import warnings
+
+from ._fetch import Exhausted, fetcher
+
 
 class _DatasetKind:
     """How a data set is read: by keys, or from its beginning on."""
@@ -22,10 +26,27 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         self._loader, self._dataset = loader, loader.dataset
         self._dataset_kind = _DatasetKind.Iterable if loader._iterable else _DatasetKind.Map
-        self._made = loader._here()
+        self._fetch = fetcher(
+            self._dataset, loader._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+        self._keys, self._batches = iter(loader._key_sampler), 0
 
     def __next__(self):
-        return next(self._made)
+        # What an example raises ends no pass: the next call goes on with the next batch.
+        keys = next(self._keys)
+        try:
+            batch = self._fetch(keys)
+        except Exhausted:
+            self._keys = iter(())
+            raise StopIteration from None
+        self._batches += 1
+        if self._batches == self._loader._told_length() + 1:
+            warnings.warn(
+                f"Length of IterableDataset {self._dataset} was reported to be {len(self._dataset)}, but more samples have "
+                "been fetched.",
+                stacklevel=2,
+            )
+        return batch
 
     def __len__(self):
         return len(self._loader)

@@ -2,12 +2,12 @@
 
 import multiprocessing
 import multiprocessing.context
+import os
 import warnings
 
 import adjoin
 
 from ..._hints import Hinting, absent
-from ._fetch import Exhausted, fetcher
 from ._iterators import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter  # noqa: F401
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -40,6 +40,9 @@ class DataLoader(Hinting):
     pass to pass if ``persistent_workers``. Batches come in order unless ``in_order=False``.
     """
 
+    def __class_getitem__(cls, item):
+        return cls
+
     _settled = False  # until made: what batches are made of does not change afterwards
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
@@ -65,6 +68,13 @@ class DataLoader(Hinting):
             prefetch_factor = 2
         elif prefetch_factor < 1:
             raise ValueError("prefetch_factor option should be positive")
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if processors is not None and num_workers > processors:
+            warnings.warn(
+                f"This DataLoader will create {num_workers} worker processes in total. This system has {processors} "
+                "processors; excessive worker creation might get DataLoader running slow or even freeze, lower the number.",
+                stacklevel=2,
+            )
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -100,7 +110,9 @@ class DataLoader(Hinting):
         if wanted is None:
             return None
         if self.num_workers == 0:
-            raise ValueError("multiprocessing_context can only be used with num_workers > 0")
+            raise ValueError(
+                "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0"
+            )
         if isinstance(wanted, str):
             known = multiprocessing.get_all_start_methods()
             if wanted not in known:
@@ -183,34 +195,19 @@ class DataLoader(Hinting):
                 self._batches = batches
         return map(pin, batches) if self.pin_memory and _can_pin() else batches
 
-    def _here(self):
-        dataset, count = self.dataset, 0
-        fetch = fetcher(dataset, self._iterable, self._auto_collation, self.collate_fn, self.drop_last)
-        for keys in self._key_sampler:
-            try:
-                batch = fetch(keys)
-            except Exhausted:
-                return
-            count += 1
-            if self._iterable and count == self._told_length() + 1:
-                warnings.warn(
-                    f"Length of IterableDataset {dataset} was reported to be {len(dataset)}, but more samples have been "
-                    "fetched.",
-                    stacklevel=2,
-                )
-            yield batch
-
     def _told_length(self):
-        """The number of batches of a data set that is iterated over, below 0 where it does not know."""
-        try:
-            return len(self)
-        except (TypeError, NotImplementedError):
-            return -2
+        """The number of batches that ``len()`` has told of a data set that is iterated over, or -2."""
+        return self._told if self._iterable else -2
+
+    _told = -2
 
     def __len__(self):
         if not self._iterable:
             return len(self.batch_sampler if self._auto_collation else self.sampler)
-        length = len(self.dataset)
+        self._told = self._batches_of(len(self.dataset))
+        return self._told
+
+    def _batches_of(self, length):
         if self.batch_size is None:
             return length
         full, rest = divmod(length, self.batch_size)

@@ -66,8 +66,10 @@ class StackDataset(Dataset):
     name."""
 
     def __init__(self, *args, **kwargs):
-        if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: data sets are given by position or by name; pass one kind, at least one")
+        if not args and not kwargs:
+            raise ValueError("StackDataset: At least one dataset should be passed")
+        if args and kwargs:
+            raise ValueError("StackDataset: Supported either by position or by name; pass data sets of one kind")
         self.datasets = args or kwargs
         parts = args or tuple(kwargs.values())
         self._length = len(parts[0])
@@ -80,6 +82,24 @@ class StackDataset(Dataset):
         if isinstance(self.datasets, dict):
             return {name: part[index] for name, part in self.datasets.items()}
         return tuple(part[index] for part in self.datasets)
+
+    def __getitems__(self, indices):
+        """Several examples; a part that gives several at once is asked once."""
+        named = isinstance(self.datasets, dict)
+        columns = [self._column(part, indices) for part in (self.datasets.values() if named else self.datasets)]
+        rows = zip(*columns, strict=True)
+        return [dict(zip(self.datasets, row, strict=True)) for row in rows] if named else list(rows)
+
+    @staticmethod
+    def _column(part, indices):
+        if not callable(getattr(part, "__getitems__", None)):
+            return [part[index] for index in indices]
+        items = part.__getitems__(indices)
+        if len(items) != len(indices):
+            raise ValueError(
+                f"StackDataset: Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+            )
+        return items
 
     def __len__(self):
         return self._length

@@ -114,7 +114,7 @@ class WeightedRandomSampler(Sampler):
     def __iter__(self):
         weights = self.weights.tolist()
         draws = adjoin.rand(self.num_samples, dtype=adjoin.float64, generator=self.generator).tolist()
-        return iter(_weighted(weights, draws, self.replacement))
+        yield from _weighted(weights, draws, self.replacement)  # drawn when the first is asked for
 
     def __len__(self):
         return self.num_samples
