@@ -22,6 +22,7 @@ extern "C" {
 enum {
   AJ_LAZY_WHOLE = 1u << 0,    /* a flush before leave is refused, with its reason and line */
   AJ_LAZY_NO_FUSION = 1u << 1, /* calls are carried out one by one */
+  AJ_LAZY_KEEP = 1u << 3,      /* what is carried out can be asked for: kept() */
   AJ_LAZY_CHECK = 1u << 2      /* they are carried out one by one, too: the first difference is an error */
 };
 
@@ -51,6 +52,11 @@ typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */
   /* JSON: the flushes since the outermost scope was entered last with this memory. */
   aj_status* (*report)(aj_object* memory, aj_object** out);
   aj_status* (*forget)(aj_object* memory);
+  /* Of a tensor that this thread's scope has written down: its number; else UINT32_MAX. */
+  uint32_t (*value)(const aj_tensor* t);
+  /* With AJ_LAZY_KEEP: the program that was carried out last, as text in which values are named by their
+   * numbers, and the list of the tensors that it was given. */
+  aj_status* (*kept)(aj_object* memory, aj_object** text, aj_object** inputs);
 } aj_lazy;
 
 #ifdef __cplusplus

@@ -1,4 +1,8 @@
-"""bench/graph_cases.py: functions whose programs are timed by graphs.py, written once for PyTorch and Adjoin."""
+"""bench/graph_cases.py: functions whose programs are timed by graphs.py, written once for PyTorch and Adjoin.
+
+A case gives the function and its inputs; one that trains gives a third thing, which makes a step of the function. Those with
+a goal stand in graph_cases_jax.py, too.
+"""
 
 import math
 
@@ -6,9 +10,29 @@ CASES = {}
 
 
 def case(make):
-    """make(T) gives the function and its inputs."""
     CASES[make.__name__] = make
     return make
+
+
+def steps(T, params, *inputs, rate=0.0):
+    """What makes a step of a loss: forward, backward, the gradients taken off the parameters (rate 0: left out)."""
+    for p in params:
+        p.requires_grad_(True)
+
+    def step_of(f):
+        def step():
+            loss = f(*inputs, *params)
+            loss.backward()
+            with T.no_grad():
+                for p in params:
+                    if rate:
+                        p.sub_(p.grad, alpha=rate)
+                    p.grad = None
+            return loss
+
+        return step
+
+    return (*inputs, *params), step_of
 
 
 def gelu(T, n):
@@ -83,8 +107,35 @@ def ops_150_on_4(T):
     return f, (T.randn(4), T.randn(4), T.randn(4))
 
 
+def mlp(T, batch, *sizes):
+    F = T.nn.functional
+    params = []
+    for i, o in zip(sizes, sizes[1:]):
+        params += [T.randn(o, i) * 0.05, T.zeros(o)]
+
+    def loss(x, y, *ps):
+        for i in range(0, len(ps), 2):
+            x = F.linear(x, ps[i], ps[i + 1])
+            if i + 2 < len(ps):
+                x = T.relu(x)
+        return F.cross_entropy(x, y)
+
+    x, y = T.randn(batch, sizes[0]), T.randint(0, sizes[-1], (batch,))
+    return loss, *steps(T, params, x, y, rate=1e-3)
+
+
 @case
-def mlp_784(T):
+def mlp_tiny_step(T):
+    return mlp(T, 8, 8, 32, 10)
+
+
+@case
+def mlp_784_step(T):
+    return mlp(T, 64, 784, 256, 10)
+
+
+@case
+def mlp_784_forward(T):
     def f(x, w1, b1, w2, b2):
         linear = T.nn.functional.linear
         return T.softmax(linear(T.relu(linear(x, w1, b1)), w2, b2), -1)
@@ -92,8 +143,7 @@ def mlp_784(T):
     return f, (T.randn(64, 784), T.randn(256, 784) * 0.05, T.zeros(256), T.randn(10, 256) * 0.05, T.zeros(10))
 
 
-@case
-def gpt_block(T):
+def gpt(T):
     batch, time, dim, heads = 4, 64, 128, 4
     F = T.nn.functional
     shapes = [(dim,), (dim,), (3 * dim, dim), (3 * dim,), (dim, dim), (dim,), (dim,), (dim,)]
@@ -111,18 +161,44 @@ def gpt_block(T):
 
 
 @case
-def lstm_16_steps(T):
-    batch, size, steps = 16, 64, 16
+def gpt_block_forward(T):
+    return gpt(T)
+
+
+@case
+def gpt_block_step(T):
+    f, (x, mask, *params) = gpt(T)
+
+    def loss(*args):
+        y = f(*args)
+        return (y * y).mean()
+
+    return loss, *steps(T, params, x, mask)
+
+
+def lstm(T):
+    batch, size, times = 16, 64, 16
 
     def f(x, w, b):
         h, c = T.zeros(batch, size), T.zeros(batch, size)
-        for t in range(steps):
+        for t in range(times):
             i, forget, g, o = T.nn.functional.linear(T.cat([x[t], h], 1), w, b).chunk(4, 1)
             c = T.sigmoid(forget) * c + T.sigmoid(i) * T.tanh(g)
             h = T.sigmoid(o) * T.tanh(c)
         return h
 
-    return f, (T.randn(steps, batch, size), T.randn(4 * size, 2 * size) * 0.1, T.zeros(4 * size))
+    return f, (T.randn(times, batch, size), T.randn(4 * size, 2 * size) * 0.1, T.zeros(4 * size))
+
+
+@case
+def lstm_16_forward(T):
+    return lstm(T)
+
+
+@case
+def lstm_16_step(T):
+    f, (x, *params) = lstm(T)
+    return (lambda *args: f(*args).sum()), *steps(T, params, x)
 
 
 @case

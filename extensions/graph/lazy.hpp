@@ -101,6 +101,8 @@ struct Memory {
   std::atomic<bool> used{false};  // by a scope that is open
   aj_lazy_stats stats{};
   std::vector<Flush> flushes;
+  std::string kept;  // with AJ_LAZY_KEEP: the last program, and what it was given
+  std::vector<Tensor> kept_inputs;
 };
 
 class Scope;
@@ -123,6 +125,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
   void died(const Deferred& d);
   uint32_t flags;
   Memory& memory() { return *memory_; }
+  Deferred* mine(const aj_tensor* t) const;
 
  private:
   struct Slot {
@@ -137,7 +140,6 @@ class Scope : public std::enable_shared_from_this<Scope> {
   };
   void now(aj_call* c, Why why);
   void by_body(aj_call* c);
-  Deferred* mine(const aj_tensor* t) const;
   bool matches(Known& s, const aj_call* c);
   bool same_argument(Known& s, uint32_t i, const aj_value& v);
   bool same_tensor(const Known& s, aj_tensor* t, uint32_t ref);

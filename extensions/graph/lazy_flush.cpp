@@ -216,6 +216,11 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
   if (!numbers_.empty()) put_numbers(r);
   std::vector<aj_tensor*> inputs, results(r.alive.size());
   for (uint32_t v : r.inputs) inputs.push_back(slots_[v].input.get());
+  if (flags & AJ_LAZY_KEEP) {
+    memory_->kept = print(*r.program);
+    memory_->kept_inputs.clear();
+    for (aj_tensor* t : inputs) memory_->kept_inputs.push_back(Tensor::borrow(t));
+  }
   const DLDataType now = core().default_dtype();
   const bool other = !(now == default_dtype_);
   if (other) check(core().set_default_dtype(default_dtype_));

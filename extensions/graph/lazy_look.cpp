@@ -118,7 +118,8 @@ class Looking {
       v.base_arg = arg;
       break;
     }
-    if (v.base_arg == kNone && f_.kind == "view") return false;
+    // A reshape that copies gives memory of its own; of no elements nobody can tell.
+    if (v.base_arg == kNone && f_.kind == "view" && !core().tensor_numel(t)) return false;
     if (v.base_arg == kNone) {
       v.offset = 0;
       s_.bytes += uint64_t(core().tensor_numel(t)) * (t->dl.dtype.bits / 8);

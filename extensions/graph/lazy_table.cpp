@@ -49,7 +49,8 @@ aj_status* memory(aj_object** out) {
 
 aj_status* enter(aj_object* o, uint32_t flags) {
   return guard("", [&] {
-    if (flags & 0xffff & ~uint32_t(AJ_LAZY_WHOLE | AJ_LAZY_NO_FUSION | AJ_LAZY_CHECK))
+    if (flags & 0xffff &
+        ~uint32_t(AJ_LAZY_WHOLE | AJ_LAZY_NO_FUSION | AJ_LAZY_CHECK | AJ_LAZY_KEEP))
       raise(AJ_INVALID_ARGUMENT, "lazy: flags ", flags, " are not known here");
     if (here.scope) {
       here.outer.push_back(here.scope->flags);
@@ -169,11 +170,32 @@ aj_status* forget(aj_object* o) {
   });
 }
 
+uint32_t value_number(const aj_tensor* t) {
+  const Deferred* d = here.scope ? here.scope->mine(t) : nullptr;
+  return d ? d->value : kNone;
+}
+
+aj_status* kept(aj_object* o, aj_object** text, aj_object** inputs) {
+  return guard("", [&] {
+    const std::shared_ptr<Memory> m = memory_in(o);
+    std::lock_guard held(m->lock);
+    std::vector<aj_value> list;
+    for (const Tensor& t : m->kept_inputs) list.push_back(value(t));
+    check(core().list_new(list.data(), uint32_t(list.size()), inputs));
+    if (aj_status* s = core().string_new(str(m->kept), text)) {
+      core().release(*inputs);
+      check(s);
+    }
+    m->kept.clear();
+    m->kept_inputs.clear();
+  });
+}
+
 }  // namespace
 
 const aj_lazy lazy_table = {
     .struct_size = sizeof(aj_lazy),
-    .minor = 0,
+    .minor = 1,
     .memory = memory,
     .enter = enter,
     .leave = leave,
@@ -185,6 +207,8 @@ const aj_lazy lazy_table = {
     .stats = stats,
     .report = report,
     .forget = forget,
+    .value = value_number,
+    .kept = kept,
 };
 
 void Lock::wait(const void* me) {

@@ -21,7 +21,7 @@ class Known:
 
     def __init__(self, text, calls=None):
         self.text, self.calls, self.equal, self.runs = text, calls, 0, 1
-        self.program, self.sizes = None, []
+        self.program, self.sizes, self.joint = None, [], None
 
 
 class Replayed:
@@ -76,11 +76,32 @@ class Replayed:
         flat = isinstance(form, dict) and form == {"t": list(range(len(form.get("t", ()))))}
         together = None if form == 0 else True if flat else lambda results: put_together(form, results)
         known.program = program
+        joint = None if known.sizes or writes else self.joint_of(known, args, kwargs, looked)
         known.runs = 1 if self.check else known.runs * 2
-        self.face.plan_add(
-            program.handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes
-        )
+        tensors = [t for _, t in looked.tensors]
+        handle, together = (None, lambda given: joint.run([*given, *tensors])) if joint else (program.handle, together)
+        self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
         self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
+
+    def joint_of(self, known, args, kwargs, looked):
+        """The program with its derivative, made once, where that is faster than the calls with theirs; or None."""
+        leaves, tensors = [], [t for _, t in looked.tensors]
+        form = template((args, kwargs), leaves)
+        taped = _C.is_grad_enabled() and any(t.requires_grad for t in (*leaves, *tensors))
+        if not taped or known.joint is False or "draw" in known.text[0].partition("{")[0] or "effect" in known.text[0]:
+            return None
+        read = [(t.shape, t.dtype, t.requires_grad) for t in tensors]
+        if known.joint is None or read != known.joint.read:
+            from ._joint import Joint, fastest
+
+            try:
+                known.joint = Joint(self.call_of(form), leaves, tensors, known.program)
+                known.joint.read = read
+                if not fastest(known.joint, known.program, leaves, tensors):
+                    known.joint = False
+            except (RuntimeError, TypeError):  # not of calls that have such a derivative
+                known.joint = False
+        return known.joint or None
 
     def generalized(self, form, leaves, args, kwargs, looked, text, writes):
         """When a call comes with other sizes, a program for these and all others. False: there is none."""

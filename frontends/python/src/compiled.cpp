@@ -215,7 +215,18 @@ PyObject* set_switches(PyObject*, PyObject* list) {
   Py_RETURN_NONE;
 }
 
+// op_kind(name): "binary", "product", "view", ... as its row says.
+PyObject* op_kind(PyObject*, PyObject* name) {
+  Py_ssize_t n;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &n);
+  const aj_op* op = text ? dispatch->find_op(str({text, size_t(n)})) : nullptr;
+  auto info = sized<aj_op_info>();
+  if (!op) return text ? PyErr_Format(PyExc_KeyError, "no op is called %U", name) : nullptr;
+  return failed(dispatch->op_info(op, &info)) ? nullptr : to_python(info.kind);
+}
+
 PyMethodDef functions[] = {
+    {"op_kind", op_kind, METH_O, nullptr},
     {"compile_switches", set_switches, METH_O, nullptr},
     {},
 };

@@ -110,7 +110,30 @@ PyObject* forget(PyObject*, PyObject* o) {
   Py_RETURN_NONE;
 }
 
+// lazy_value(t): the number of a tensor that this thread's scope has written down, or None.
+PyObject* value(PyObject*, PyObject* o) {
+  if (!is_tensor(o) || !table()) return PyErr_Format(PyExc_TypeError, "lazy: a tensor is wanted");
+  const uint32_t v = table()->value(tensor_of(o));
+  return v == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(v);
+}
+
+// lazy_kept(memory): (text of the last program, what it was given).
+PyObject* kept(PyObject*, PyObject* o) {
+  aj_object *m = memory_of(o), *text = nullptr, *inputs = nullptr;
+  if (!m || failed(table()->kept(m, &text, &inputs))) return nullptr;
+  HeldObject list(inputs);
+  Ref told(take_string(text));
+  uint32_t n = 0;
+  const aj_value* items = core->list_get(list.get(), &n);
+  Ref given(PyList_New(n));
+  for (uint32_t i = 0; given && i < n; ++i)
+    PyList_SET_ITEM(given.get(), i, wrap_borrowed(items[i].v.tensor));
+  return told && given ? PyTuple_Pack(2, told.get(), given.get()) : nullptr;
+}
+
 PyMethodDef functions[] = {
+    {"lazy_value", value, METH_O, nullptr},
+    {"lazy_kept", kept, METH_O, nullptr},
     {"lazy_memory", memory, METH_NOARGS, nullptr},
     {"lazy_enter", method(enter), METH_FASTCALL, nullptr},
     {"lazy_leave", leave, METH_NOARGS, nullptr},

@@ -145,9 +145,9 @@ std::unique_ptr<Plan> Plan::make(PyObject* program, PyObject* args, PyObject* kw
                                  PyObject* watched, PyObject* together, bool writes,
                                  PyObject* sizes) {
   std::unique_ptr<Plan> p(new Plan);
-  aj_object* handle_of = table() ? handle(program) : nullptr;
-  if (!handle_of) return nullptr;
-  p->program_ = Ref::borrow(program);
+  aj_object* handle_of = table() && program != Py_None ? handle(program) : nullptr;
+  if (!handle_of && program != Py_None) return nullptr;
+  if (handle_of) p->program_ = Ref::borrow(program);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     if (!want(PyTuple_GET_ITEM(args, i), &p->args_.emplace_back(), &p->count_)) return nullptr;
   Ref names(PyList_New(0));
@@ -163,11 +163,11 @@ std::unique_ptr<Plan> Plan::make(PyObject* program, PyObject* args, PyObject* kw
   p->sizes_.resize(symbols);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(watched); ++i)
     if (!watch(PyList_GET_ITEM(watched, i), &p->watched_.emplace_back())) return nullptr;
-  if (p->count_ != table()->count(handle_of, AJ_PROGRAM_INPUT)) {
+  if (handle_of && p->count_ != table()->count(handle_of, AJ_PROGRAM_INPUT)) {
     PyErr_SetString(PyExc_RuntimeError, "replay: the program has other inputs than the call");
     return nullptr;
   }
-  p->results_ = table()->count(handle_of, AJ_PROGRAM_RESULT);
+  if (handle_of) p->results_ = table()->count(handle_of, AJ_PROGRAM_RESULT);
   p->together_ = Ref::borrow(together);
   p->writes_ = writes;
   dispatch->thread_keys(&p->include_, &p->exclude_);
@@ -277,6 +277,12 @@ PyObject* Plan::run() {
   aj_tensor** results = many ? many.get() : few;
   // Whom a run calls may call the function again.
   const std::vector<aj_tensor*> leaves = std::exchange(leaves_, {});
+  if (!program_) {
+    Ref given(PyTuple_New(Py_ssize_t(leaves.size())));
+    for (size_t i = 0; given && i < leaves.size(); ++i)
+      PyTuple_SET_ITEM(given.get(), Py_ssize_t(i), wrap_borrowed(leaves[i]));
+    return given ? PyObject_CallOneArg(together_.get(), given.get()) : nullptr;
+  }
   if (failed(table()->run(handle(program_.get()), leaves.data(), uint32_t(leaves.size()), 0,
                           results, results_)))
     return nullptr;

@@ -1,5 +1,6 @@
 """tests/python/graph/random_programs.py: programs at random, a quarter of them with writes through views: `python random_programs.py
---cases 10000 --seed 1` runs each by eager, by the interpreter and fused, saved and loaded, and compares bits, strides and versions."""
+--cases 10000 --seed 1` runs each by eager, by the interpreter and fused, saved and loaded, in lazy scopes, compiled and replayed, and
+compares bits, strides, versions, the generator and gradients."""
 
 import argparse
 import io
@@ -175,7 +176,68 @@ def outcome(run, inputs, seed):
     return [bits(t) for t in [*results, *given, drawn]], [x._version for x in given]
 
 
-def differs(f, inputs, seed, saved=False):
+def slopes(run, inputs, seed):
+    """Gradients of what floats among the results sum up to, for inputs that nobody writes; None where there are none."""
+    given = [x.clone().requires_grad_(x.dtype.is_floating_point) for x in inputs]
+    adjoin.manual_seed(seed)
+    results = [
+        t
+        for t in run(*[x * 1 if x.requires_grad else x for x in given])
+        if t.dtype.is_floating_point and t.requires_grad
+    ]
+    if not results:
+        return None
+    total = sum((t.to(adjoin.float64).sum() for t in results[1:]), results[0].to(adjoin.float64).sum())
+    try:
+        total.backward()
+    except RuntimeError as error:  # a value that the tape has saved was written
+        return "in place" in str(error)
+    return [x.grad for x in given]
+
+
+def alike(a, b, exact):
+    """Are gradients the same? Of a program with a tape, sums of several may be taken in another order."""
+    if not isinstance(a, list) or not isinstance(b, list):
+        return a == b
+    if exact:
+        return [x if x is None else bits(x) for x in a] == [x if x is None else bits(x) for x in b]
+    return all(
+        x is y if x is None or y is None else adjoin.allclose(x, y, rtol=1e-4, atol=1e-5, equal_nan=True)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def in_a_scope(f, memory):
+    """f in a lazy scope that has met what `memory` has."""
+    from adjoin._compile import Compiled
+
+    state = Compiled(f, 0)
+    state.memory = memory
+    return lambda *given: state.written_down(given, {})[0]
+
+
+def every_door(f, inputs, seed, wanted):
+    """The door of compile's, of those that are entered several times, whose outcome is not eager's, with gradients; or None."""
+    from adjoin._lazy import new_memory
+
+    doors = {
+        "scope": (in_a_scope(f, new_memory()), 3),
+        "compiled": (adjoin.compile(f), 5),
+        "replayed": (adjoin.compile(f, replay=True, dynamic=False), 5),
+    }
+    for name, (run, times) in doors.items():
+        for _ in range(times):  # met for the first time, known, trusted
+            if outcome(run, inputs, seed) != wanted:
+                return name
+    slope = slopes(f, inputs, seed)
+    for name, (run, times) in doors.items():
+        for _ in range(times if slope else 0):
+            if not alike(slopes(run, inputs, seed), slope, exact=name != "replayed"):
+                return name + " with gradients"
+    return None
+
+
+def differs(f, inputs, seed, saved=False, every=False):
     """The door whose outcome is not eager's, or None; and how many groups ran fused."""
     wanted = outcome(f, inputs, seed)
     adjoin.manual_seed(seed)
@@ -194,7 +256,8 @@ def differs(f, inputs, seed, saved=False):
         if got != wanted:
             return name, traced.stats()
     outcome(doors["fused"], inputs, seed)
-    return None, traced.stats()
+    stats = traced.stats()
+    return every_door(f, inputs, seed, wanted) if every else None, stats
 
 
 def case(seed):
@@ -214,23 +277,23 @@ def shrunk(seed, most=60):
         rng.randint(20, 60)
         maker = Maker(rng)
         f, inputs = maker.whole(length)
-        door, _ = differs(f, inputs, seed % 1000)
+        door, _ = differs(f, inputs, seed % 1000, every=True)
         if door:
             return door, [told for _, told in maker.steps], jit.trace(f, tuple(inputs)).code
     return None, [], ""
 
 
-def sweep(seed, cases, told=None):
+def sweep(seed, cases, told=None, every=8):
     """The seeds that differ, and the share of programs in which a group ran fused."""
     bad, fused = [], 0
     for i in range(cases):
         s = seed * 1_000_003 + i
         _, f, inputs = case(s)
-        door, stats = differs(f, inputs, s % 1000, saved=i % 8 == 0)
+        door, stats = differs(f, inputs, s % 1000, saved=i % 8 == 0, every=i % every == 0)
         fused += stats["groups"] > 0
         if door:
             bad.append((s, door))
-        if told and i % 500 == 499:
+        if told and i % 100 == 99:
             told(f"{i + 1} programs, {len(bad)} differ, {fused} with a fused group")
     return bad, fused / max(1, cases)
 
@@ -239,8 +302,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="each n-th program goes through the doors of compile, too")
     a = parser.parse_args()
-    bad, fused = sweep(a.seed, a.cases, lambda text: print(text, flush=True))
+    bad, fused = sweep(a.seed, a.cases, lambda text: print(text, flush=True), a.every)
     for s, door in bad[:5]:
         door, steps, code = shrunk(s)
         print(f"seed {s}: {door} differs after {len(steps)} steps\n" + "\n".join(steps) + "\n" + code)
