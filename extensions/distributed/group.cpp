@@ -16,6 +16,7 @@ constexpr int64_t kLook = 50;   // how often who waits looks around
 constexpr int64_t kTell = 500;  // a work that waits so long is compared with the others'
 constexpr int64_t kLeft =
     1000;  // what is on its way from a process that has ended arrives in this time
+constexpr int64_t kAsk = 200;  // how often the server is asked who has ended
 constexpr int64_t kWarn = 10000;
 constexpr int64_t kClose = 2000;
 constexpr int64_t kCause = 1500;  // the watch's word on what an engine has found
@@ -233,13 +234,15 @@ void Group::wait(Work& w, int64_t timeout_ms) {
 void Group::look(Work& w, int64_t waited, int64_t timeout_ms) {
   if (std::string why = link_->broken(); !why.empty()) fail(w, why);
   if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
-  if (waited > kLeft)
+  if (waited > kLeft && waited - w.asked > kAsk) {
+    w.asked = waited;
     // Whoever ended first: others may have ended because of that one.
     if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
       fail(w, text("rank ", r,
                    " has ended its part (destroy_process_group, or the end of its program), and "
                    "does not take part; every process must start the same collectives: has one "
                    "more batches than the other?"));
+  }
   if (!w.told && waited > kTell) {
     w.told = true;
     tell_that_it_waits(w);

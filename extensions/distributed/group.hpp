@@ -35,7 +35,7 @@ struct Work {
   std::shared_ptr<Record> record;
   std::vector<aj_tensor*> keep;
   std::string order;  // which order it stands in: the group's, or that of a pair of processes
-  int64_t fingerprint = 0, began = 0;
+  int64_t fingerprint = 0, began = 0, asked = 0;
   void* work = nullptr;
   bool told = false, warned = false;
   ~Work();

@@ -9,6 +9,7 @@
 #include <adjoin/kit/error.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <unordered_map>
 #include <vector>
 
@@ -197,8 +198,6 @@ void Link::hear(const std::string& body) {
       found->second->kind = kind;
       pending_.erase(found);
     }
-  } else if (kind == Say::left) {
-    left_.push_back(int(r.number()));
   } else if (kind == Say::dump) {
     dumps_ = true;
   } else if (kind != Say::beat) {
@@ -269,7 +268,6 @@ void Link::join(const std::string& world, int rank, int size) {
   {
     std::lock_guard hold(lock_);
     broken_.clear();
-    left_.clear();
   }
   const uint32_t id = ticket();
   Frame f(Ask::join, id);
@@ -348,9 +346,19 @@ std::string Link::broken_within(int64_t ms) {
 }
 
 int Link::first_left(const std::vector<int32_t>& ranks, int but) {
-  std::lock_guard hold(lock_);
-  for (int rank : left_)
+  const uint32_t id = ticket();
+  std::string left;
+  try {
+    left = ask(id, Frame(Ask::left, id), 2000).text;
+  } catch (const kit::Error&) {  // whoever asks hears why elsewhere
+    return -1;
+  }
+  for (const char* at = left.c_str(); *at;) {
+    char* end = nullptr;
+    const int rank = int(std::strtol(at, &end, 10));
     if (rank != but && std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) return rank;
+    at = end + 1;
+  }
   return -1;
 }
 

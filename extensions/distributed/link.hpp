@@ -57,7 +57,7 @@ class Link {
   std::string broken();
   // Waits at most so long for the cause of what an engine has found.
   std::string broken_within(int64_t ms);
-  // Who of these ended first, in order; -1: none of them.
+  // Who of these ended first, in order, as the server knows it; -1: none of them.
   int first_left(const std::vector<int32_t>& ranks, int but);
   const std::string& address() const { return address_; }
   const aj_store* store() const { return &store_; }
@@ -80,7 +80,6 @@ class Link {
   bool dumps_ = false;  // of the thread alone
   std::mutex tellers_lock_;
   std::map<uint64_t, std::function<std::string()>> tellers_;
-  std::vector<int> left_;  // in the order of their ends
   bool joined_ = false, gone_ = false, stop_ = false;
   aj_store store_;
   std::thread thread_;

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +19,7 @@ namespace {
 using kit::text;
 
 constexpr int64_t kTick = 100;
+constexpr int kMostNamed = 32;  // processes in a message
 // Who started a process tells how it ended a moment after its connection breaks.
 constexpr int64_t kWaitForCause = 400;
 
@@ -42,6 +43,10 @@ Server::Server(const std::string& host, int port) : port_(port) {
   wake_read_ = Socket(ends[0]);
   wake_write_ = Socket(ends[1]);
   fcntl(listener_.get(), F_SETFL, fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
+  events_ = Socket(epoll_create1(EPOLL_CLOEXEC));
+  if (!events_) kit::raise(AJ_UNAVAILABLE, "the control server: ", std::strerror(errno));
+  watch(listener_.get(), nullptr, EPOLLIN, EPOLL_CTL_ADD);
+  watch(wake_read_.get(), nullptr, EPOLLIN, EPOLL_CTL_ADD);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -51,23 +56,31 @@ Server::~Server() {
   thread_.join();
 }
 
+void Server::watch(int descriptor, Connection* c, uint32_t events, int how) {
+  epoll_event e = {};
+  e.events = events;
+  e.data.ptr = c;
+  epoll_ctl(events_.get(), how, descriptor, &e);
+}
+
+// Whoever comes costs the same, however many are connected.
 void Server::run() {
-  std::vector<pollfd> waits;
-  std::vector<Connection*> who;
+  std::vector<epoll_event> found(256);
   while (!stop_) {
-    waits.assign({{listener_.get(), POLLIN, 0}, {wake_read_.get(), POLLIN, 0}});
-    who.clear();
-    for (Connection& c : connections_) {
-      if (c.gone) continue;
-      waits.push_back({c.socket.get(), short(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
-      who.push_back(&c);
+    const int n = epoll_wait(events_.get(), found.data(), int(found.size()), int(kTick));
+    if (n < 0 && errno != EINTR) break;
+    bool comes = false;
+    for (int i = 0; i < n; i++) {
+      auto* c = static_cast<Connection*>(found[size_t(i)].data.ptr);
+      const uint32_t events = found[size_t(i)].events;
+      if (!c) {
+        comes = true;
+        continue;
+      }
+      if (!c->gone && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) read(*c);
+      if (!c->gone && (events & EPOLLOUT)) flush(*c);
     }
-    if (poll(waits.data(), waits.size(), int(kTick)) < 0 && errno != EINTR) break;
-    for (size_t i = 0; i < who.size(); i++) {
-      if (waits[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*who[i]);
-      if (!who[i]->gone && (waits[i + 2].revents & POLLOUT)) flush(*who[i]);
-    }
-    if (waits[0].revents) take_new();
+    if (comes) take_new();
     look_at_clock();
   }
   for (Connection& c : connections_)
@@ -83,6 +96,7 @@ void Server::take_new() {
     Connection& c = connections_.emplace_back();
     c.socket = std::move(s);
     c.heard = now_ms();
+    watch(c.socket.get(), &c, EPOLLIN, EPOLL_CTL_ADD);
     connected_++;
   }
 }
@@ -118,9 +132,12 @@ void Server::flush(Connection& c) {
   while (!c.out.empty()) {
     ssize_t n = send(c.socket.get(), c.out.data(), c.out.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return;  // what is broken is found when it is read
+    if (n < 0) break;  // what is broken is found when it is read
     c.out.erase(0, size_t(n));
   }
+  if (c.writes == !c.out.empty()) return;
+  c.writes = !c.out.empty();
+  watch(c.socket.get(), &c, EPOLLIN | (c.writes ? uint32_t{EPOLLOUT} : 0), EPOLL_CTL_MOD);
 }
 
 void Server::serve(Connection& c, Reader& r) {
@@ -133,6 +150,7 @@ void Server::serve(Connection& c, Reader& r) {
       c.process = r.number();
       if (auto why = why_broken_.find(c.world); why != why_broken_.end())
         return reply(c, std::move(Frame(Say::lost, r.id).text(why->second)));
+      std::erase(left_[c.world], c.rank);
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::beat:
       c.doing = r.text();
@@ -145,12 +163,14 @@ void Server::serve(Connection& c, Reader& r) {
       lose(c, c.told);
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::leave:
-      c.left = true;
-      for (Connection& other : connections_)
-        if (&other != &c && other.world == c.world)
-          reply(other, std::move(Frame(Say::left).number(c.rank)));
+      if (!c.world.empty()) left_[c.world].push_back(c.rank);
       c.world.clear();
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
+    case Ask::left: {
+      std::string ranks;
+      for (int rank : left_[c.world]) ranks += text(rank, " ");
+      return reply(c, std::move(Frame(Say::value, r.id).text(ranks)));
+    }
     case Ask::ended: {
       const int64_t process = r.number();
       const std::string host = r.text();
@@ -169,10 +189,12 @@ void Server::serve(Connection& c, Reader& r) {
       return finish_reports();
     case Ask::where: {
       std::string said;
+      int more = -kMostNamed;
       for (const Connection& other : connections_)
-        if (&other != &c && other.world == c.world && !other.world.empty())
+        if (&other != &c && other.world == c.world && !other.world.empty() && ++more <= 0)
           said += text(said.empty() ? "" : "; ", name_of(other), ": ",
                        other.doing.empty() ? "outside of collectives" : other.doing.c_str());
+      if (more > 0) said += text("; and ", more, " more");
       return reply(c, std::move(Frame(Say::value, r.id).text(said)));
     }
     default:
@@ -193,7 +215,7 @@ void Server::serve_key(Connection& c, Reader& r) {
       if (found != keys_.end())
         return reply(c, std::move(Frame(Say::value, r.id).text(found->second)));
       if (timeout <= 0) return reply(c, Frame(Say::deadline, r.id));
-      waiters_.push_back({&c, r.id, key, now_ms() + timeout});
+      waiters_.insert({key, {&c, r.id, now_ms() + timeout}});
       return;
     }
     case Ask::add: {
@@ -225,14 +247,11 @@ void Server::serve_key(Connection& c, Reader& r) {
 }
 
 void Server::key_set(const std::string& key) {
-  for (auto w = waiters_.begin(); w != waiters_.end();) {
-    if (w->key != key) {
-      ++w;
-      continue;
-    }
-    reply(*w->who, std::move(Frame(Say::value, w->id).text(keys_[key])));
-    w = waiters_.erase(w);
-  }
+  const auto [first, last] = waiters_.equal_range(key);
+  const std::vector<std::pair<std::string, Waiter>> ready(first, last);
+  waiters_.erase(first, last);
+  for (const auto& [name, w] : ready)
+    reply(*w.who, std::move(Frame(Say::value, w.id).text(keys_[key])));
 }
 
 // Processes that stand at the same place of a group's order must have started the same there.
@@ -290,20 +309,19 @@ void Server::gone(Connection& c) {
   c.gone_at = now_ms();
   c.socket.close();
   connected_--;
-  waiters_.remove_if([&](const Waiter& w) { return w.who == &c; });
+  std::erase_if(waiters_, [&](const auto& w) { return w.second.who == &c; });
   reports_.remove_if([&](const Reporting& r) { return r.who == &c; });
 }
 
 void Server::look_at_clock() {
   const int64_t now = now_ms();
-  for (auto w = waiters_.begin(); w != waiters_.end();) {
-    if (w->until > now) {
-      ++w;
-      continue;
-    }
-    reply(*w->who, Frame(Say::deadline, w->id));
-    w = waiters_.erase(w);
-  }
+  if (now - looked_ < kTick / 2) return;
+  looked_ = now;
+  std::erase_if(waiters_, [&](const auto& w) {
+    if (w.second.until > now) return false;
+    reply(*w.second.who, Frame(Say::deadline, w.second.id));
+    return true;
+  });
   finish_reports();
   for (auto c = connections_.begin(); c != connections_.end();) {
     const bool member = !c->world.empty() && !c->lost;

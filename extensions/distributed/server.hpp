@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "sockets.hpp"
 #include "wire.hpp"
@@ -31,13 +32,12 @@ class Server {
     int rank = -1;
     int64_t process = 0, heard = 0, gone_at = 0;
     std::string doing, told, ring;
-    bool waits = false, asked = false;  // asked: for its ring, and it has not come
-    bool left = false, gone = false, lost = false;
+    bool waits = false, asked = false;                // asked: for its ring, and it has not come
+    bool gone = false, lost = false, writes = false;  // writes: it is told when there is room
   };
   struct Waiter {
     Connection* who;
     uint32_t id;
-    std::string key;
     int64_t until;
   };
   struct Started {
@@ -53,6 +53,7 @@ class Server {
   };
 
   void run();
+  void watch(int descriptor, Connection* c, uint32_t events, int how);
   void take_new();
   void read(Connection& c);
   void serve(Connection& c, Reader& r);
@@ -70,15 +71,17 @@ class Server {
   void tell_world(const std::string& world, const std::string& what, const Connection* except);
   std::string name_of(const Connection& c) const;
 
-  Socket listener_, wake_read_, wake_write_;
+  Socket listener_, wake_read_, wake_write_, events_;
   int port_ = 0;
   std::list<Connection> connections_;
-  std::list<Waiter> waiters_;
+  std::multimap<std::string, Waiter> waiters_;  // by key
   std::list<Reporting> reports_;
   std::map<std::string, std::string> keys_;
   std::map<std::string, std::map<int, Waiting>> waiting_;        // by world and group
   std::map<std::pair<std::string, int64_t>, std::string> ends_;  // host and process: how it ended
   std::map<std::string, std::string> why_broken_;                // by world; the first cause
+  std::map<std::string, std::vector<int>> left_;                 // by world, in order
+  int64_t looked_ = 0;
   std::atomic<int> connected_ = 0;
   std::atomic<int64_t> first_lost_ = 0;
   std::atomic<bool> stop_ = false;

@@ -27,13 +27,13 @@ enum class Ask : uint8_t {  // from a process
   where,   // what the others do
   report,  // everything about all worlds, with everybody's last works
   ring,    // the last works, a line each
+  left,    // who of the world has ended in order: ranks, the first one first
 };
 enum class Say : uint8_t {  // from the server
   value,                    // text
   number,                   // number
   deadline,                 //
   lost,                     // why: the world is broken
-  left,                     // rank: it ended in order
   beat,                     // the server lives
   dump,                     // tell your last works
 };
