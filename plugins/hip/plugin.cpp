@@ -10,8 +10,9 @@
 #include "../gpu/vendor/solver.hpp"
 
 AJ_PLUGIN(.name = "hip", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "device:hip;service:aj.blas/hip;service:aj.linalg/hip;service:aj.fft/hip;"
-                      "service:aj.device_times/hip") {
+          .provides =
+              "device:hip;service:aj.blas/hip;service:aj.linalg/hip;service:aj.fft/hip;"
+              "service:aj.device_times/hip") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
   adjoin::vendor::offer_device_times(plugin);

@@ -110,7 +110,7 @@ TEST_F(Tape, RefusesRootsWithoutHistoryAndWrongGradients) {
             std::string::npos);
   EXPECT_NE(error_of([&] {
               arange(0, 3, 1, int64, home).requires_grad_();
-            }).find("only floating and complex"),
+            }).find("only Tensors of floating point and complex dtype"),
             std::string::npos);
   Tensor y = x * 2;
   EXPECT_NE(error_of([&] { y.requires_grad_(false); }).find("only a leaf"), std::string::npos);

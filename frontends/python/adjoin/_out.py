@@ -27,7 +27,9 @@ def _put_one(name, result, target):
             f"{name}: out= cannot be differentiated, and a tensor requires grad; use no_grad() or drop out="
         )
     if not _C.can_cast(result.dtype, target.dtype):
-        raise RuntimeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+        raise RuntimeError(
+            f"{name}: result type {result.dtype} can't be cast to the desired output type {target.dtype}"
+        )
     if target.shape != result.shape:
         if target.numel():
             warnings.warn(

@@ -5,7 +5,8 @@
 
 namespace adjoin::py {
 
-// Null until somebody asked for it: who only wants to know whether an extension is in use loads none.
+// Null until somebody asked for it: who only wants to know whether an extension is in use loads
+// none.
 template <class T>
 inline const T* in_use = nullptr;
 

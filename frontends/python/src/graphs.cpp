@@ -16,9 +16,7 @@ namespace {
 
 constexpr const char* kCapsule = kProgramCapsule;
 
-const aj_programs* table() {
-  return extension<aj_programs>("x.program", "jit", "libaj_graph.so");
-}
+const aj_programs* table() { return extension<aj_programs>("x.program", "jit", "libaj_graph.so"); }
 
 PyObject* capsule(aj_object* steal) {
   PyObject* made = PyCapsule_New(

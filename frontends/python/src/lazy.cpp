@@ -14,9 +14,7 @@ namespace {
 
 constexpr const char* kCapsule = "adjoin.lazy";
 
-const aj_lazy* table() {
-  return extension<aj_lazy>("x.lazy", "lazy", "libaj_graph.so");
-}
+const aj_lazy* table() { return extension<aj_lazy>("x.lazy", "lazy", "libaj_graph.so"); }
 
 aj_object* memory_of(PyObject* o) {
   return table() ? static_cast<aj_object*>(PyCapsule_GetPointer(o, kCapsule)) : nullptr;

@@ -16,9 +16,7 @@
 namespace adjoin::py {
 namespace {
 
-const aj_scripts* table() {
-  return extension<aj_scripts>("x.script", "jit", "libaj_graph.so");
-}
+const aj_scripts* table() { return extension<aj_scripts>("x.script", "jit", "libaj_graph.so"); }
 
 aj_object* program_of(PyObject* o) {
   return table() ? static_cast<aj_object*>(PyCapsule_GetPointer(o, "adjoin.program")) : nullptr;

@@ -60,7 +60,9 @@ def test_a_buffer_has_room_for_what_is_asked_of_it():
         for dtype in (aj.int16, aj.float32, aj.complex128):
             with pytest.raises(ValueError, match="actual buffer length .16 bytes"):
                 aj.frombuffer(four, dtype=dtype, count=count)
-    with pytest.raises(ValueError, match="buffer length .15 bytes. after offset .0 bytes. must be a multiple of element size .2 bytes"):
+    with pytest.raises(
+        ValueError, match="buffer length .15 bytes. after offset .0 bytes. must be a multiple of element size .2 bytes"
+    ):
         aj.frombuffer(bytearray(15), dtype=aj.int16)
     with pytest.raises(ValueError, match="buffer length .15 bytes. after offset .1 bytes."):
         aj.frombuffer(four, dtype=aj.float64, offset=1)
