@@ -261,8 +261,8 @@ aj_status* fit_number(const aj_op* op, const Param& p, int dtype, aj_value* v) {
   }
   if (fits || !exact) return nullptr;
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": value cannot be converted to type ",
-              to.name,
-              " without overflow: this Scalar does not fit; give one that does, or a tensor");
+              to.name, " without overflow: the number does not fit into ", to.name,
+              "; give one that does, or a tensor");
 }
 
 // A factor that is no operand, as value of x + value * y * z: kernels of whole numbers cut it.

@@ -122,7 +122,7 @@ PROGRAMS = {  # what it does, what the plugin prints
         s = acme.make_stream(x)
         assert "stream" in repr(s) and acme.stream_device(x, s) == 100
         plan, function = acme.make_plan(x), acme.make_function(x)
-        for wrong, told in ((3, "int"), ("s", "str"), (x, "adjoin.Tensor"), (plan, "an object of type 'acme::plan'"),
+        for wrong, told in ((3, "int"), ("s", "str"), (x, "Tensor"), (plan, "an object of type 'acme::plan'"),
                             (function, "a function of an op")):
             refused(TypeError, [f"stream_device(): argument 'stream' must be a stream, not {told}"], lambda: acme.stream_device(x, wrong))
         for wrong, told in ((3, "int"), (s, "a stream"), (function, "a function of an op")):

@@ -189,7 +189,10 @@ def test_bags_that_are_wrong(device):
             lambda: F.embedding_bag(flat, table, begin, mode="max", scale_grad_by_freq=True),
             "not with 'max'",
         ),
-        (lambda: F.embedding_bag(flat, table, begin, padding_idx=9), "padding_idx 9 is out of range"),
+        (
+            lambda: F.embedding_bag(flat, table, begin, padding_idx=9),
+            "padding_idx must be within the number of embeddings: 9 is no row of 9",
+        ),
         (lambda: F.embedding_bag(flat, table, begin, per_sample_weights=adjoin.ones(3, device=device)), "mode 'sum'"),
     ):
         with pytest.raises((RuntimeError, ValueError), match=text):

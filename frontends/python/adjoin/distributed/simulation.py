@@ -1,11 +1,13 @@
 """adjoin.distributed.simulation: many processes as threads of this one, over the engine ``simulated``."""
 
+import itertools
 import threading
 
 from . import _group, store
 from ._names import DistBackendError, default_pg_timeout
 
 _STACK = 1 << 20  # of a thread: 4,096 of them shall not want all addresses
+_worlds = itertools.count()  # what an error still holds of a world that ended is not met again
 
 
 def run(function, world_size, args=(), *, timeout=default_pg_timeout):
@@ -17,13 +19,14 @@ def run(function, world_size, args=(), *, timeout=default_pg_timeout):
     if world_size < 1:
         raise ValueError(f"simulation.run: a world of {world_size}; there must be one process at least")
     server, port = store.serve("127.0.0.1", 0)
+    name = f"simulation{next(_worlds)}"
     results, errors = [None] * world_size, []
 
     def process(rank):
         _group._thread.place = place = _group._Place()
         try:
             link = store.connect("127.0.0.1", port, timeout)
-            place.world = _group._join("simulated", link, rank, world_size, "world0", timeout)
+            place.world = _group._join("simulated", link, rank, world_size, name, timeout)
             results[rank] = function(rank, *args)
         except BaseException as error:
             errors.append(error)

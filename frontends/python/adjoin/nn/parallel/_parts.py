@@ -33,6 +33,9 @@ class Parts:
             return
         self.missing.pop(id(p), None)
         local = p.grad.to_local().detach()
+        if not local.is_contiguous():  # an expanded gradient has no memory of its own to reduce into
+            local = local.contiguous()
+            p.grad = type(p.grad)._made(local, p.grad.device_mesh, p.grad.placements, tuple(p.grad.shape))
         local.div_(self.group.size())
         self.works.append(dist.all_reduce(local, group=self.group, async_op=True))
         if not self.missing:
