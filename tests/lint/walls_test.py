@@ -157,7 +157,11 @@ LOOPS = """
 def test_loops_are_found_in_machine_code():
     bodies = sass.bodies_of(LOOPS.splitlines())
     said = bodies["f"].measures({"g"})
-    assert said["loops"] == [{"loads": 1, "matrix": 1, "plain": 1, "wide": 0}]
+    assert len(said["loops"]) == 1
+    assert (
+        said["loops"][0].items()
+        >= {"loads": 1, "matrix": 1, "plain": 1, "wide": 0, "instructions": 6, "load_bytes": 4}.items()
+    )
     assert said["loads_wide"] and not said["stores_wide"] and said["matrix_in_loops"] == 1
     assert said["divides_in_loops"] and said["local_in_loops"] == 0
     assert bodies["g"].measures(set())["loops"] == []
