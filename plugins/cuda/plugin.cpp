@@ -17,7 +17,7 @@ AJ_PLUGIN(.name = "cuda", .version = "0.1.0", .vendor = "Adjoin", .license = "Ap
               "service:aj.switches/cuda;service:aj.device_times/cuda") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
-  adjoin::vendor::offer_device_times(plugin);
+  adjoin::vendor::offer_device_times(plugin, aj_plugin_note_v1.name);
   plugin.service("aj.switches/cuda", aj_plugin_note_v1.name, &adjoin::vendor::switch_table, 0);
   // Before the kernels that serve where there is no library.
   plugin.kernels("cuda", adjoin::vendor::product_kernels, 10);

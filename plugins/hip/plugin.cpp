@@ -15,7 +15,7 @@ AJ_PLUGIN(.name = "hip", .version = "0.1.0", .vendor = "Adjoin", .license = "Apa
               "service:aj.device_times/hip") {
   plugin.device(adjoin::vendor::device_table);
   adjoin::vendor::offer_services(plugin, aj_plugin_note_v1, 100);
-  adjoin::vendor::offer_device_times(plugin);
+  adjoin::vendor::offer_device_times(plugin, aj_plugin_note_v1.name);
   // Before the kernels that serve where there is no library.
   plugin.kernels("hip", adjoin::vendor::product_kernels, 10);
   plugin.kernels("hip", adjoin::vendor::factor_kernels, 10);

@@ -107,10 +107,10 @@ namespace {
 constexpr aj_device_times table = {sizeof(aj_device_times), 0, nullptr, start, stop};
 }
 
-void offer_device_times(kit::Registrar& plugin) {
+void offer_device_times(kit::Registrar& plugin, const char* name) {
   static const std::string slot = std::string("aj.device_times/") + kDevice;
   events = static_cast<const aj_profile*>(plugin.env()->query("x.profile", 1));
-  plugin.service(slot.c_str(), kDevice, &table, 0);
+  plugin.service(slot.c_str(), name, &table, 0);
 }
 
 }  // namespace adjoin::vendor

@@ -12,7 +12,7 @@
 
 namespace adjoin::vendor {
 
-void offer_device_times(kit::Registrar& plugin);
+void offer_device_times(kit::Registrar& plugin, const char* name);
 
 // The plugin's own. What the tool tells comes through the two functions below, on any thread, and
 // all of it before tracer_stop() returns.

@@ -3,6 +3,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <atomic>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "blocks.hpp"
@@ -202,6 +203,9 @@ void one(const aj_linalg_problem& p, int64_t i) {
 
 int32_t score(void*, const aj_linalg_problem* p) {
   if (p->dtype.code != kDLFloat || isa() == Isa::none) return 0;
+  // Who names a library is served by its LAPACK.
+  const char* named = secure_getenv("ADJOIN_BLAS");
+  if (named && *named && std::string_view(named) != "own") return 0;
   if (p->routine != AJ_LINALG_POTRF && p->routine != AJ_LINALG_GETRF &&
       p->routine != AJ_LINALG_TRSM)
     return 0;

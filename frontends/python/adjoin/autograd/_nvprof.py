@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 
-from .._profiler_events import EventList, FunctionEvent
+from .._profiler_events import EventList, FunctionEvent, Kernel
 
 _RANGES = """
     SELECT opened.id AS id, texts.value AS name, opened.timestamp AS begun, closed.timestamp AS ended
@@ -32,7 +32,7 @@ def parse_nvprof_trace(path):
             raise RuntimeError(f"parse_nvprof_trace: {path} is no profile of nvprof's: {e}") from None
     for event in events:
         begun, ended = event.time_range.start * 1e3, event.time_range.end * 1e3
-        event.kernels = [(name, spent) for b, e, spent, name in kernels if begun < b and e < ended]
+        event.kernels = [Kernel(name, 0, spent) for b, e, spent, name in kernels if begun < b and e < ended]
     return events
 
 

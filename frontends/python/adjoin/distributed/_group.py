@@ -202,6 +202,11 @@ def is_torchelastic_launched():
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def _has(kind):
+    """Whether this machine has a device of the kind."""
+    return getattr(sys.modules[__package__.partition(".")[0]], kind).is_available()
+
+
 def _engine(backend):
     """(the engine for the cpu's memory, the name to tell, {device: engine} or None): "cpu:gloo,cuda:nccl" names one for each device."""
     if backend is None:
@@ -210,13 +215,13 @@ def _engine(backend):
     known, of_devices = engines(), engines_of_devices()
     name = parts.pop("cpu", "") if parts else backend.lower()
     if name == "nccl" and name not in known:  # AMD's library is called so in programs
-        name, parts = "", {device: engine for device, engine in of_devices.items() if engine in ("nccl", "rccl")}
-        if parts:
+        parts = {device: engine for device, engine in of_devices.items() if engine in ("nccl", "rccl")}
+        if any(_has(device) for device in parts):
             return "", Backend("nccl"), parts
-        name = "nccl"
     if name and name not in known:
+        missing = "it is for tensors of GPUs, and there is none here" if name == "nccl" and parts else ""
         raise ValueError(
-            f"backend {backend!r}: no plugin offers the engine {name!r}; "
+            f"backend {backend!r}: {missing or f'no plugin offers the engine {name!r}'}; "
             + (f"there is {', '.join(known)}, which serves tensors of every device through the cpu's memory" if known
                else "there is none: apt-get install libgloo-dev, then ./run build")
         )  # fmt: skip
