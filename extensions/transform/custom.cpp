@@ -102,7 +102,7 @@ void record(const SharedFunction& f, std::span<const aj_value> args, std::vector
     Tensor other;
     aj_value kept = v;
     if (v.tag == AJ_TENSOR && !read) kept = value(other = stand_in(Tensor::view(v.v.tensor)));
-    is_result &= kept.v.tensor == v.v.tensor && differentiable(v.v.tensor->dl.dtype);
+    is_result = is_result && kept.v.tensor == v.v.tensor && differentiable(v.v.tensor->dl.dtype);
     check(autograd().node_save(made, &kept, is_result));
   };
   for (size_t i = 0; i < args.size(); i++) keep(args[i], is_read(*f, AJ_SAVE_ARG, i, needs), false);
