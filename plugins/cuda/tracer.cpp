@@ -1,7 +1,5 @@
 // plugins/cuda/tracer.cpp: NVIDIA's CUPTI, opened when device times are first asked for: it notes
 // what the card does, and we note whose calls queued it.
-#include <time.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -41,7 +39,6 @@ struct Tool {
   Result (*GetResultString)(Result, const char**);
 };
 Tool tool;
-int64_t ahead = 0;  // of CUPTI's clock before ours, in nanoseconds
 
 constexpr size_t kRoom = size_t(1) << 20, kAlign = 8;
 
@@ -51,8 +48,6 @@ void give_room(uint8_t** room, size_t* bytes, size_t* most) {
   *most = 0;  // as many records as fit
 }
 
-uint64_t ours(uint64_t time) { return uint64_t(int64_t(time) - ahead); }
-
 void read_record(const char* r) {
   int kind = at<int>(r, 0);
   if (kind == kOwner) {
@@ -60,8 +55,8 @@ void read_record(const char* r) {
     return;
   }
   Work w = {};
-  w.begin = ours(at<uint64_t>(r, 16));
-  w.end = ours(at<uint64_t>(r, 24));
+  w.begin = at<uint64_t>(r, 16);
+  w.end = at<uint64_t>(r, 24);
   if (kind == kKernel) {
     w.kind = AJ_WORK_KERNEL;
     w.device = at<int32_t>(r, 40);
@@ -128,11 +123,9 @@ std::string tracer_start() {
   Result result = tool.RegisterCallbacks(give_room, take_room);
   if (result != kGood) return says(result, "cuptiActivityRegisterCallbacks");
   uint64_t theirs = 0;
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   result = tool.GetTimestamp(&theirs);
   if (result != kGood) return says(result, "cuptiGetTimestamp");
-  ahead = int64_t(theirs) - (int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
+  clock_reads(theirs);
   for (Kind kind : kWanted)
     if (result = tool.Enable(kind); result != kGood) return says(result, "cuptiActivityEnable");
   return {};

@@ -1,7 +1,5 @@
 // plugins/hip/tracer.cpp: AMD's roctracer, opened when device times are first asked for: it notes
 // what the card does, and we note whose calls queued it.
-#include <time.h>
-
 #include <cstring>
 
 #include "../gpu/vendor/device_times.hpp"
@@ -60,11 +58,8 @@ struct Tool {
 };
 Tool tool;
 void* pool = nullptr;
-int64_t ahead = 0;  // of its clock before ours, in nanoseconds
 
 constexpr Domain kWanted[] = {kOwners, kCalls, kWork};
-
-uint64_t ours(uint64_t time) { return uint64_t(int64_t(time) - ahead); }
 
 void read_record(const Record& r) {
   if (r.domain == kOwners && r.operation == kOwner) return take_owner(r.number, r.event);
@@ -74,8 +69,8 @@ void read_record(const Record& r) {
   w.number = r.number;
   w.device = r.device;
   w.stream = r.queue;
-  w.begin = ours(r.begin);
-  w.end = ours(r.end);
+  w.begin = r.begin;
+  w.end = r.end;
   if (r.operation == kCopy)
     w.bytes = r.bytes;
   else if (r.name)
@@ -134,11 +129,9 @@ std::string tracer_start() {
   Result result = tool.open_pool(&properties, &pool);
   if (result != kGood) return says(result, "roctracer_open_pool");
   uint64_t theirs = 0;
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   result = tool.timestamp(&theirs);
   if (result != kGood) return says(result, "roctracer_get_timestamp");
-  ahead = int64_t(theirs) - (int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
+  clock_reads(theirs);
   for (Domain domain : kWanted)
     if (result = tool.enable(domain, pool); result != kGood)
       return says(result, "roctracer_enable_domain_activity");

@@ -3,6 +3,7 @@
 
 #include <adjoin/abi/profile.h>
 #include <cxxabi.h>
+#include <time.h>
 
 #include <adjoin/kit/error.hpp>
 #include <algorithm>
@@ -22,7 +23,8 @@ struct Seen {
   std::unordered_map<uint64_t, uint64_t> owner;  // event by number
 };
 Seen seen;
-std::mutex turns;  // of start and stop
+int64_t ahead = 0;  // of the tool's clock before ours, in nanoseconds
+std::mutex turns;   // of start and stop
 aj_object* listening = nullptr;
 const aj_profile* events = nullptr;
 
@@ -94,7 +96,14 @@ aj_status* stop(void*, void (*each)(void*, const aj_device_work*), void* arg) {
 
 }  // namespace
 
+void clock_reads(uint64_t theirs) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  ahead = int64_t(theirs) - (int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
+}
 void take_work(Work work) {
+  work.begin = uint64_t(int64_t(work.begin) - ahead);
+  work.end = uint64_t(int64_t(work.end) - ahead);
   std::lock_guard held(seen.lock);
   seen.work.push_back(std::move(work));
 }

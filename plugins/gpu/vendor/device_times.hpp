@@ -14,7 +14,7 @@ namespace adjoin::vendor {
 
 void offer_device_times(kit::Registrar& plugin, const char* name);
 
-// The plugin's own. What the tool tells comes through the two functions below, on any thread, and
+// The plugin's own. What the tool tells comes through the functions below, on any thread, and
 // all of it before tracer_stop() returns.
 SharedLibrary& tracer_file();
 std::string tracer_start();  // "" or why it cannot
@@ -30,6 +30,7 @@ struct Work {
   int32_t device;
   uint64_t stream, begin, end, bytes;  // times of the tool's clock
 };
+void clock_reads(uint64_t theirs);  // the tool's clock, now
 void take_work(Work work);
 void take_owner(uint64_t number, uint64_t event);
 
