@@ -8,11 +8,14 @@ tree=build/release
 logs=build/logs  # what each step printed
 mkdir -p $logs
 failed=()
+# A step that does not end is a failure of its own, told with what it printed; three times what the longest takes. Interrupted, pytest
+# says where it was.
+limit() { if [ $full = 1 ]; then timeout --foreground -s INT -k 60 8h "$@"; else timeout --foreground -s INT -k 60 40m "$@"; fi; }
 step() {
   local name=$1
   shift
   local from=$SECONDS
-  if "$@" 2>&1 | tee "$logs/$name"; then echo "-- $name: passed in $((SECONDS - from)) s"; else failed+=("$name"); echo "-- $name: FAILED"; fi
+  if limit "$@" 2>&1 | tee "$logs/$name"; then echo "-- $name: passed in $((SECONDS - from)) s"; else failed+=("$name"); echo "-- $name: FAILED"; fi
 }
 # Steps beside each other: start them, then finish tells how each went. Jobs of their own, so that Ctrl-C means there what it means
 # to a program that somebody started.
@@ -22,7 +25,7 @@ start() {
   local name=$1
   shift
   set -m
-  (from=$SECONDS; "$@"; code=$?; echo "-- took $((SECONDS - from)) s"; exit $code) >"$logs/$name" 2>&1 &
+  (from=$SECONDS; limit "$@"; code=$?; echo "-- took $((SECONDS - from)) s"; exit $code) >"$logs/$name" 2>&1 &
   set +m
   jobs[$name]=$!
   names+=("$name")

@@ -13,13 +13,13 @@ export TSAN_OPTIONS=halt_on_error=1
 stage=$PWD/$tree/stage/usr/local
 
 # The interpreter keeps memory to its end, and so do the streams' threads what they hold: leaks of ours are looked for by the C++
-# tests. Left out: what measures memory, forks, or starts a compiler, for the preloaded runtime goes along; and products by other
-# code, minutes where it is not optimized.
+# tests. Left out: what measures memory, forks, or starts a compiler, for the preloaded runtime goes along; and what takes minutes
+# where code is not optimized and reads no memory of its own: products by other code, examples that learn, names one after the other.
 interpreted() {
   local preload
   preload="$(clang -print-file-name=libclang_rt.asan-x86_64.so) $(gcc -print-file-name=libstdc++.so.6)"
   ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 LD_PRELOAD=$preload PYTHONPATH=$stage/lib/adjoin/python ADJOIN_PREFIX=$stage \
-    ADJOIN_TEST_SHARE=${ADJOIN_TEST_SHARE:-8} python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code'
+    ADJOIN_TEST_SHARE=${ADJOIN_TEST_SHARE:-12} python -m pytest -q "$1" -k 'not readme and not demo and not fork and not threads and not import and not memory and not other_code and not it_learns and not what_is_served'
 }
 
 case $part in
@@ -28,7 +28,7 @@ case $part in
   python) interpreted tests/python ;;
   conform)
     export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 ADJOIN_PREFIX=$stage
-    share=5 some=()
+    share=8 some=()
     if [ "${ADJOIN_TEST_FULL:-0}" = 1 ]; then share=1; fi
     while read -r name; do some+=(--op "$name"); done < <("$stage/bin/adjoin" ops |
       awk -v share=$share -v seed="${ADJOIN_TEST_SEED:-0}" '/^[0-9]+ ops$/ { exit } (NR + seed) % share == 0 { print $1 }')

@@ -78,7 +78,7 @@ bool written(const Node& n, const OpFacts& f, std::vector<uint32_t>& targets) {
 namespace {
 
 // Bit by bit, where both lie in C order; of other layouts the values are compared by the op.
-bool equal(const Tensor& a, const Tensor& b) {
+bool same_bits(const Tensor& a, const Tensor& b) {
   static constinit Op contiguous("contiguous");
   auto bytes = [](const Tensor& t) {
     aj_value v = value(t), out{};
@@ -112,7 +112,7 @@ void check_fusion(const Program& p, const std::vector<aj_tensor*>& inputs) {
   };
   const std::vector<Tensor> fused = results(0), single = results(AJ_RUN_NO_FUSION);
   for (size_t i = 0; i < made.size(); i++) {
-    if (equal(fused[i], single[i])) continue;
+    if (same_bits(fused[i], single[i])) continue;
     const Node& n = *made[i].second;
     raise(AJ_INTERNAL, "check: ", facts_of(n.op).name,
           " has other values in a fused group than alone",

@@ -27,7 +27,7 @@ Tensor as_rows(const Tensor& t, int64_t size) {
 
 void scaled_sum(Batch& b, const Tensor& made, const Operand& beta, const Operand& alpha,
                 int64_t rank) {
-  static constinit Op multiply("mul"), sum("add");
+  static constinit Op multiply("mul");
   auto times = [&](const Tensor& t, const Operand& by) {
     if (!by.is_tensor() && by.number() == Scalar(1)) return t;
     const aj_value args[] = {value(t), value(by)};
@@ -102,7 +102,7 @@ void rule_linear_weight_backward(Batch& b) {
   const bool row = b.rank(1) == b.rank(0) + 1;  // of a weight that is a vector
   if (row) grad = unsqueeze(grad, -1);
   Tensor g = as_rows(grad, b.size()), x = as_rows(b.spread(1), b.size());
-  if (x.is_complex()) x = conj(x);
+  if (x.is_complex()) x = adjoin::conj(x);
   Tensor made = bmm(transpose(g, 1, 2), x);
   b.give(0, row ? reshape(made, {b.size(), at(made, 2)}) : made);
 }

@@ -201,8 +201,8 @@ bool common(const Signature& s, std::string_view name, const Value& v, Frame& f)
 }
 
 // Do the arguments fit? `why` says which does not.
-bool bind(const Signature& s, const std::vector<Value>& args, const Named& named, Frame& f,
-          std::string* why) {
+bool bind_arguments(const Signature& s, const std::vector<Value>& args, const Named& named,
+                    Frame& f, std::string* why) {
   const auto& params = s.facts->params;
   const size_t n = params.size();
   if (n > kMostArgs) return false;
@@ -370,7 +370,7 @@ Value call_op(const std::vector<Signature>& op, bool in_place, const char* name,
     if (in_place && !s.in_place) continue;
     Frame f;
     std::string reason;
-    if (bind(s, args, named, f, &reason)) return run(s, f, in_place || f.in_place);
+    if (bind_arguments(s, args, named, f, &reason)) return run(s, f, in_place || f.in_place);
     why += (why.empty() ? "" : "; ") + s.facts->name + ": " + reason;
   }
   type_error(method ? name + 1 : name, "() does not take these arguments: ", why);
