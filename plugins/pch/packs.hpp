@@ -1,4 +1,5 @@
-// plugins/pch/packs.hpp: what most files of an op pack read, compiled once where a build asks for it
+// plugins/pch/packs.hpp: what most files of an op pack read, compiled once where a build asks for
+// it
 // (-Db_pch=true).
 #include <adjoin/kit/ops.hpp>
 // in no file twice
