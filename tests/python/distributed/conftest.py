@@ -48,11 +48,25 @@ def launch(tmp_path):
         command = [LAUNCH, "launch", "--nproc-per-node", str(n), *options, str(program), *arguments]
         if engine:
             env["TEST_ENGINE"] = engine
-        if engine == "mpi":
-            command = [*MPIRUN, "-n", str(n), LAUNCH, "run", str(program), *arguments]
+        if engine == "mpi":  # which mixes the lines of several: each rank writes a file of its own
+            command = [
+                *MPIRUN,
+                "--output-filename",
+                str(tmp_path / "said"),
+                "-n",
+                str(n),
+                LAUNCH,
+                "run",
+                str(program),
+                *arguments,
+            ]
         began = time.monotonic()
         got = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
-        return Ended(got.returncode, got.stdout, got.stderr, time.monotonic() - began)
+        took, out = time.monotonic() - began, got.stdout
+        if engine == "mpi":
+            out = "".join(file.read_text() for file in sorted((tmp_path / "said").glob("**/stdout")))
+            shutil.rmtree(tmp_path / "said", ignore_errors=True)
+        return Ended(got.returncode, out, got.stderr, took)
 
     return run
 

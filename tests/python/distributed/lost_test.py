@@ -48,7 +48,10 @@ def test_a_killed_rank(launch):
     assert sorted(told) == ["0", "2"]
     for rank, said in told.items():
         assert re.search(r"rank 1 \(host .*, pid \d+\) was killed by signal 9 \(SIGKILL\)", said), said
-        assert f"rank {rank} was in all_reduce #4 sum float32[4] at " in said and "program.py:" in said
+        # Who comes late finds the other gone before it starts.
+        assert re.search(
+            rf"rank {rank} was (in all_reduce #4 sum float32\[4\]|about to start all_reduce) at .*program.py:", said
+        ), said
     assert got.code == 128 + 9 and re.search(r"first cause: rank 1 \(pid \d+\) was killed by signal 9", got.err)
     assert "rank 0" in got.err and "exit code 7" in got.err
 

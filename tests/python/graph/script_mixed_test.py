@@ -103,10 +103,14 @@ def test_other_threads_go_on_beside_a_scripted_loop():
     try:
         while not seen:
             time.sleep(0.001)
-        before = len(seen)
-        assert looped(2_000_000) == 1999999000000
-        # Without a turn for others there is one at the most: the one that waits when the call ends.
-        assert len(seen) - before > 3
+        # Without a turn for others there is one in a call at the most: the one that waits when it ends. A machine that has other
+        # work may not take up a turn that is given.
+        turns = []
+        while not turns or (turns[-1] <= 3 and len(turns) < 20):
+            before = len(seen)
+            assert looped(2_000_000) == 1999999000000
+            turns.append(len(seen) - before)
+        assert turns[-1] > 3, turns
     finally:
         done.set()
         beside.join()
