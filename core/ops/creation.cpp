@@ -196,7 +196,11 @@ aj_status* logspace_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     auto [dtype, device] = options(b, 4, options_between(b, b.scalar(0), b.scalar(1), 4).dtype);
     DLDataType wide = dtype.code == kDLComplex ? complex128 : float64;
-    Tensor exponents = linspace(b.scalar(0), b.scalar(1), b.integer(2), wide, device);
+    const bool whole = dtype.code == kDLInt || dtype.code == kDLUInt;  // and so are both ends
+    auto end = [&](uint32_t i) {
+      return whole ? Scalar(std::trunc(b.scalar(i).to_double())) : b.scalar(i);
+    };
+    Tensor exponents = linspace(end(0), end(1), b.integer(2), wide, device);
     b.ret(0, to(pow(b.real(3), exponents), dtype));
   });
 }

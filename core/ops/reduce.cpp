@@ -73,12 +73,14 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& out, double
   auto all_of = [&](const Tensor& t) { return spread(t, x.shape(), dim, keepdim); };
   if (p == 0) return zeros_like(x);
   if (p == 1) return all_of(g) * sgn(x);
-  if (p == 2) return x * all_of(where(eq(out, 0), 0, g / out));
+  // Of nothing the gradient is 0, and so are its own derivatives: divided by infinity.
+  auto over = [&](const Tensor& size) { return g / where(eq(out, 0), INFINITY, size); };
+  if (p == 2) return x * all_of(over(out));
   if (std::isinf(p)) {
     Tensor hit = eq(abs(x), all_of(out));
     return sgn(x) * where(hit, all_of(g / sum(hit, dim, keepdim)), 0);
   }
-  Tensor size = abs(x), scale = where(eq(out, 0), 0, g / pow(out, p - 1));
+  Tensor size = abs(x), scale = over(pow(out, p - 1));
   Tensor power = p < 2 ? sgn(x) * where(eq(size, 0), 0, pow(size, p - 1)) : x * pow(size, p - 2);
   return power * all_of(scale);
 }

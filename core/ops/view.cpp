@@ -333,7 +333,8 @@ aj_status* expand_view(void*, aj_call* call) {
     Sizes shape = c.ints(1), strides(shape.size(), 0);
     int64_t added = int64_t(shape.size()) - t.ndim();
     want(added >= 0, "size ", shown(shape), " has fewer dimensions than shape ", shown(t));
-    for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
+    int64_t behind = 1;  // elements of the dimensions behind: the step of a new one of size 1
+    for (int64_t i = int64_t(shape.size()); i-- > 0;) {
       int64_t from = i < added ? 1 : t.size(i - added);
       want(shape[i] >= 0 || (shape[i] == -1 && i >= added),
            "a new size is negative: ", shown(c.ints(1)));
@@ -341,7 +342,8 @@ aj_status* expand_view(void*, aj_call* call) {
       want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ",
            shown(c.ints(1)), ". The expanded size of the tensor (", shape[i],
            ") must match the existing size (", from, ") at non-singleton dimension ", i);
-      if (i >= added && from == shape[i]) strides[i] = t.stride(i - added);
+      if (from == shape[i]) strides[i] = i < added ? behind : t.stride(i - added);
+      behind = shape[i] * strides[i];
     }
     c.view(t.dtype(), shape, strides);
   });

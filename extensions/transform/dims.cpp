@@ -106,12 +106,17 @@ void rule_dims(Batch& b) {
     return;
   }
   const std::string_view name = b.facts.name;
-  if (name == "squeeze.dim" && b.rank(0) == 0) return b.give(0, alias(b.tensor(0)));
+  if (b.rank(0) == 0 && (name == "squeeze.dim" || name == "transpose"))
+    return b.give(0, alias(b.tensor(0)));
   spread_all(b);
-  const bool deep = deepen(b);
+  const bool windows = b.rank(0) == 0 && name == "unfold";  // of one element; their dimension goes
+  if (windows) b.set(0, reshape(b.tensor(0), {b.size(), 1}), true);
+  const bool flat = name != "gather" || b.rank(2) == 0;  // gather's result is as its index
+  const bool deep = deepen(b) && flat;
   if (name == "expand") b.set(0, aligned(b.tensor(0), true, b.args[1].aux), true);
   move_dims(b);
   b.run();
+  if (windows) return b.give(0, select(b.result(0), 1, 0));
   for (uint32_t i = 0; deep && i < b.facts.nresults; i++)
     if (b.rets[i].tag == AJ_TENSOR && b.result(i).ndim() == 2)
       b.give(i, reshape(b.result(i), {b.size()}));

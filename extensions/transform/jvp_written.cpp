@@ -63,7 +63,8 @@ void pooled(const Forward& f) {
 void symmetric(const Forward& f) {
   if (!f.moves(0)) return;
   const At at(f);
-  f.out[0] = kit::conj(pulled(f, f.args, 0, kit::conj(cast(f.tangents[0], at.result(0).dtype()))));
+  const DLDataType dtype = at.result(0).dtype();
+  f.out[0] = cast(kit::conj(pulled(f, f.args, 0, kit::conj(cast(f.tangents[0], dtype)))), dtype);
 }
 
 // What is normalized moves by a symmetric Jacobian, then by the weight; weight and bias are linear

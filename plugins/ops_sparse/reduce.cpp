@@ -47,6 +47,29 @@ std::vector<bool> marked(const Ints& dim, int64_t ndim) {
   return over;
 }
 
+// With the reduced dimensions as sizes of 1; behind the last sparse one they are sparse, too.
+Tensor with_ones(const Tensor& t, const std::vector<bool>& over) {
+  const Parts* p = maybe_parts(t);
+  Sizes size;
+  for (size_t d = 0, from = 0; d < over.size(); ++d)
+    size.push_back(over[d] ? 1 : t.shape()[from++]);
+  if (!p) return reshape(t, size);
+  Parts made = *p;
+  for (int64_t d = 0; d < int64_t(over.size()); ++d) {
+    if (!over[size_t(d)]) continue;
+    const int64_t sd = made.indices.size(0), n = made.indices.size(1);
+    if (d > sd) {
+      made.values = unsqueeze(made.values, d - sd + 1);
+      continue;
+    }
+    Tensor zeros = indices_of(made.indices, std::vector<int64_t>(size_t(n), 0));
+    made.indices =
+        cat({slice(made.indices, 0, 0, d), unsqueeze(zeros, 0), slice(made.indices, 0, d, sd)}, 0);
+  }
+  made.size = size;
+  return wrapped(std::move(made));
+}
+
 // Where elements with the sparse coordinates `at` are added to: reduced dimensions keep a size
 // of 1.
 Tensor kept_places(const Tensor& at, const std::vector<bool>& over) {
@@ -78,9 +101,9 @@ aj_status* sum_kernel(void*, aj_call* call) {
       return summed_rows(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
     if (!p.is_coo())
       refuse("sum", p, "sums along dimensions are there for COO, and for CSR with keepdim=True");
-    want(!v.flag(2),
-         "keepdim is not there for sums of sparse tensors along dimensions; use unsqueeze");
-    return summed(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
+    const std::vector<bool> over = marked(dim, int64_t(p.size.size()));
+    Tensor made = summed(p, over, v.maybe<DLDataType>(3));
+    return v.flag(2) ? with_ones(made, over) : made;
   });
 }
 
@@ -121,6 +144,18 @@ aj_status* norm_kernel(void*, aj_call* call) {
   });
 }
 
+// As spread(), of a gradient that has the reduced dimensions.
+Tensor spread_from_ones(const Tensor& g, const Parts& p, const Ints& dim) {
+  const std::vector<bool> over = marked(dim, int64_t(p.size.size()));
+  const int64_t sd = p.sparse_dim(), more = parts_of(g, "gradient").sparse_dim() - sd;
+  want(more >= 0, "the gradient of a sum has ", sd + more, " sparse dimensions, the sum has ", sd);
+  Tensor at = kept_places(p.indices, over);
+  if (more) at = cat({at, zeros_of(at, {more, p.count()})}, 0);
+  Sizes inner{p.count()};
+  for (size_t d = size_t(sd); d < p.size.size(); ++d) inner.push_back(over[d] ? 1 : p.size[d]);
+  return with_places(p, expand(reshape(sparse_at(g, at), inner), p.values.shape()));
+}
+
 // saved: input, dim, keepdim.
 aj_status* sum_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
@@ -129,6 +164,7 @@ aj_status* sum_vjp(void*, aj_grad_call* call) {
     const Parts& p = parts_of(d.tensor(0), "input");
     if (is_sparse(g) && !p.is_coo())
       return d.set(0, with_places(p, sparse_at(g, kept_places(places(p), marked(d.ints(1), 2)))));
+    if (is_sparse(g) && d.flag(2)) return d.set(0, spread_from_ones(g, p, d.ints(1)));
     d.set(0, is_sparse(g) ? spread(g, p, d.ints(1)) : unreduce(g, p.size, d.ints(1), d.flag(2)));
   });
 }

@@ -122,12 +122,12 @@ Tensor covariance(const Tensor& input, double correction, const Tensor& f, const
     centre = sum(x * w, {1}, true) / total;
     freedom = a.defined() && correction != 0 ? total - correction * sum(w * a) / total
                                              : total - correction;
-    freedom = clamp(to(freedom, real_of(x.dtype())), 0);
   } else {
     centre = mean(x, {1}, true);
     freedom = number_of(sum(x.is_complex() ? real(x) : x), std::max(0.0, double(n) - correction));
   }
   x = x - centre;
+  if (w.defined()) freedom = clamp(to(freedom, real_of(x.dtype())), 0);
   Tensor weighted = w.defined() ? x * w : x;
   Tensor out = matmul(weighted, conjugate(transpose(x, 0, 1))) / freedom;
   return squeeze(out);

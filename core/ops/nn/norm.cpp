@@ -403,9 +403,9 @@ aj_status* instance_norm_body(void*, aj_call* call) {
       NoGradGuard off;
       Sizes places;
       for (int64_t d = 2; d < t.ndim(); ++d) places.push_back(d);
-      Tensor x = t.detach();
-      copy_(mean_, mean_ * (1 - momentum) + mean(mean(x, places), {0}) * momentum);
-      copy_(var_, var_ * (1 - momentum) + mean(var(x, places), {0}) * momentum);
+      Tensor x = t.detach(), m = mean_.detach(), v = var_.detach();  // they are no results
+      copy_(m, m * (1 - momentum) + mean(mean(x, places), {0}) * momentum);
+      copy_(v, v * (1 - momentum) + mean(var(x, places), {0}) * momentum);
     }
     b.ret(0, in_own_name(
                  [&] { return group_normalized(t, t.size(1), b.tensor(3), b.tensor(4), eps); }));

@@ -31,9 +31,9 @@ aj_status* complex_body(void*, aj_call* call) {
     const Tensor &re = b.tensor(0), &im = b.tensor(1);
     auto is_part = [](DLDataType d) { return d == float16 || d == float32 || d == float64; };
     if (!is_part(re.dtype()) || !is_part(im.dtype()))
-      kit::raise(AJ_INVALID_ARGUMENT,
-                 "Expected both inputs to be Half, Float or Double tensors but got ", named(re),
-                 " and ", named(im));
+      kit::raise_as("NotImplementedError", AJ_INVALID_ARGUMENT,
+                    "Expected both inputs to be Half, Float or Double tensors but got ", named(re),
+                    " and ", named(im));
     want(re.dtype() == im.dtype(), "real is ", re.dtype(), " and imag is ", im.dtype(),
          "; both must have one dtype");
     Sizes shape = broadcast(re.shape(), im.shape());

@@ -56,6 +56,20 @@ Sizes without_pad(const Tensor& t, Ints pad, std::string_view mode) {
   return shape;
 }
 
+// What is cut off does not go round: negative amounts come first.
+Tensor pad_what_is_left(const Tensor& input, Ints pad, std::string_view mode) {
+  Tensor left = input;
+  Sizes rest;
+  for (size_t i = 0; i < pad.size(); ++i) {
+    int64_t d = input.ndim() - 1 - int64_t(i / 2), off = std::max<int64_t>(negated(pad[i]), 0);
+    want(off <= left.size(d), "pad ", shown(pad), " cuts more than dimension ", d, " of ",
+         shown(input), " has");
+    left = i % 2 ? cut(left, d, 0, left.size(d) - off) : cut(left, d, off, left.size(d));
+    rest.push_back(std::max<int64_t>(pad[i], 0));
+  }
+  return pad_edges(left, rest, mode);
+}
+
 // The last dimensions shrink, or grow, by indices that reach back into them.
 Tensor pad_by_index(const Tensor& input, Ints pad, std::string_view mode) {
   Tensor out = input;
@@ -207,8 +221,8 @@ aj_status* pad_body(void*, aj_call* call) {
     bool cuts = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n < 0; });
     b.ret(0, in_own_name([&] {
             if (!cuts) return pad_edges(t, pad, mode);
-            Tensor made = pad_by_index(t, pad, mode);
-            return in_c_order(mode) ? made : in_order_of(t, made);
+            if (in_c_order(mode)) return pad_what_is_left(t, pad, mode);
+            return in_order_of(t, pad_by_index(t, pad, mode));
           }));
   });
 }

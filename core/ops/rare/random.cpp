@@ -415,7 +415,7 @@ aj_status* feature_alpha_dropout_body(void*, aj_call* call) {
     shape[0] = t.size(0);
     shape[1] = t.size(1);
     double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), c = -a * low * p;
-    Tensor kept = ge(uniform_of(t, shape, 0, 1, Generator()), p);
+    Tensor kept = ge(uniform_of(t.is_complex() ? real(t) : t, shape, 0, 1, Generator()), p);
     b.ret(0, where(kept, t, low) * a + c);
   });
 }

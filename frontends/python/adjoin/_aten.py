@@ -6,7 +6,7 @@ A row says what an op computes; it does not say by which name and overload PyTor
 import functools
 import types
 
-from . import _C
+from . import _aten_only, _C
 from ._op_overload import OpOverload
 from .testing._samples import Op
 
@@ -76,7 +76,7 @@ def _here(there):
         name = f"{space}::{there.removeprefix(ahead)}" if space else there
         if (op := _C.find_op(name)) is not None:
             return op
-    return None
+    return getattr(_aten_only, there, None) if not there.startswith("__") else None
 
 
 @functools.cache
@@ -183,10 +183,38 @@ def _call_relu_backward(op):
     return backward
 
 
+def _seen_softmax_backward(args):
+    return (*args, args[1].dtype), {}
+
+
+def _call_softmax_backward(op):
+    return lambda grad_output, output, dim, input_dtype: op(grad_output, output, dim).to(input_dtype)
+
+
+def _seen_attention(args):
+    query, key, value, mask, causal, scale = args
+    return (query, key, value, 0.0, causal), {"attn_mask": mask, "scale": scale}
+
+
+def _call_attention(op):
+    def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+        if dropout_p:
+            raise RuntimeError(
+                f"attention that gives its sums has no dropout, dropout_p is {dropout_p}; drop in between"
+            )
+        scale = query.size(-1) ** -0.5 if scale is None else scale
+        return _C.call_all(op, query, key, value, attn_mask, is_causal, scale)
+
+    return attention
+
+
 _ADAPTED = {
+    "_scaled_dot_product_flash_attention_for_cpu": (_seen_attention, _call_attention),
     "_softmax": (_seen_softmax, _call_softmax),
     "_log_softmax": (_seen_softmax, _call_softmax),
     "_to_copy": (_seen_copy, _call_copy),
+    "_softmax_backward_data": (_seen_softmax_backward, _call_softmax_backward),
+    "_log_softmax_backward_data": (_seen_softmax_backward, _call_softmax_backward),
     "threshold_backward": (_seen_relu_backward, _call_relu_backward),
 }
 

@@ -53,20 +53,43 @@ def _given(input, made, mask, dim, keepdim):
     return MaskedTensor(made, full.any(_dims(dim, full), keepdim=keepdim) if full.dim() else full)
 
 
+def _of_sparse(kind, input, mask, dim, keepdim, dtype, identity):
+    """The reduction of a sparse tensor, or None: it is strided."""
+    if isinstance(input, MaskedTensor) or input.layout is _C.strided:
+        return None
+    from . import _masked_sparse
+
+    if not _masked_sparse.reduces(input) or (kind == "mean" and input.layout is _C.sparse_coo):
+        layouts = "strided or CSR" if kind == "mean" else "strided, COO or CSR"
+        raise ValueError(f"masked.{kind}: tensors are {layouts}; this one is {input.layout}")
+    if mask is None and kind != "sum":
+        raise ValueError(f"masked.{kind}: what a sparse tensor does not keep counts, or does not: give a mask")
+    if kind in ("sum", "prod") and dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = _C.int64
+    input = input if dtype in (None, input.dtype) else input.to(dtype)
+    return _masked_sparse.reduce(kind, input, mask, _dims(dim, input), keepdim, identity(input.dtype))
+
+
 def _over(dims, mask):
     return mask.sum(dims, keepdim=True) if mask.dim() else mask.long()
 
 
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):  # noqa: A001  (PyTorch's name)
     """The sum of the elements under the mask; 0 of none."""
+    made = _of_sparse("sum", input, mask, dim, keepdim, dtype, lambda _: 0)
+    if made is not None:
+        return made
     x, m = _parts(input, mask, dtype)
     return _given(input, x.where(m, x.new_zeros(())).sum(_dims(dim, x), keepdim=keepdim), mask, dim, keepdim)
 
 
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product of the elements under the mask; 1 of none."""
+    made = _of_sparse("prod", input, mask, dim, keepdim, dtype, lambda _: 1)
+    if made is not None:
+        return made
     x, m = _parts(input, mask, dtype)
-    made = x.where(m, x.new_ones(()))
+    made = x if mask is None and x is input else x.where(m, x.new_ones(()))
     for d in sorted(_dims(dim, x), reverse=True):
         made = made.prod(d, keepdim=keepdim)
     if not made.dtype.is_floating_point and not made.dtype.is_complex:
@@ -76,6 +99,9 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def _extreme(name, sign):
     def reduce(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+        made = _of_sparse(name, input, mask, dim, keepdim, dtype, lambda kind: _limits(kind, sign))
+        if made is not None:
+            return made
         x, m = _parts(input, mask, dtype)
         filled = x.where(m, x.new_full((), _limits(x.dtype, sign)))
         return _given(input, getattr(filled, name)(_dims(dim, x), keepdim=keepdim), mask, dim, keepdim)
@@ -105,6 +131,9 @@ argmax, argmin = _place("argmax", -1), _place("argmin", 1)
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The mean of the elements under the mask; NaN of none."""
+    made = _of_sparse("mean", input, mask, dim, keepdim, dtype, lambda _: 0)
+    if made is not None:
+        return made
     x, m = _parts(input, mask, dtype)
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(_C.get_default_dtype())

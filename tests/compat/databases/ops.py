@@ -1,5 +1,6 @@
 """tests/compat/databases/ops.py: each entry of PyTorch's database of ops, by both."""
 
+import functools
 import random
 import warnings
 
@@ -27,17 +28,10 @@ CHANCE = (
     "pca_lowrank",
 )
 LEFT_OUT = (
-    "ops.",
     "jiterator",
     "_refs.",
-    "_chunk_cat",
-    "_unsafe_masked_index",
-    "_segment_reduce",
-    "_batch_norm_with_update",
-    "__r",
-    "_native_batch_norm_legit",
-    "_softmax_backward_data",
-    "torch.ops.",
+    "torch.ops.aten._flash_attention_forward",
+    "torch.ops.aten._efficient_attention_forward",
 )
 
 
@@ -130,12 +124,15 @@ class Entry:
         if hasattr(op, "__code__") and (op.__module__ or "").startswith("torch.testing"):
             mine = rebound(op)
         else:
-            for part in self.info.name.split("."):
+            words = self.info.name.removeprefix("torch.")
+            if isinstance(op, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+                words = f"ops.{op}".removesuffix(".default")
+            elif words.startswith("__") or not callable(getattr(adjoin, words, len)):  # a dtype is named as the method
+                mine = adjoin.Tensor
+            for part in words.split("."):
                 if not hasattr(mine, part):
-                    raise Differs(f"there is no {self.info.name}")
+                    raise Differs(f"there is no {words}")
                 mine = getattr(mine, part)
-            if not callable(mine):  # a dtype is named as the method
-                mine = getattr(adjoin.Tensor, self.info.name)
         self.op = {torch: op, adjoin: mine}
 
     def ask(self, column, case, question):
@@ -253,6 +250,12 @@ class Entry:
         """The result, or what of it is no matter of choice: elements for their places, sizes for vectors, an exponential."""
         if self.info.name in FACTORS:
             return result[0], result[1].abs()
+        if self.info.name in ("linalg.svd", "svd"):  # sizes, and what the parts give again
+            u, s, v = result
+            if u.numel() and v.numel():
+                k = s.shape[-1]
+                back = v[..., :k, :] if "linalg" in self.info.name else v.mH[..., :k, :]
+                return u.abs() if u.shape[-1] == k else u.mH @ u, s, (u[..., :k] * s.unsqueeze(-2)) @ back
         if self.info.name == "linalg.cholesky_ex":  # of matrices that have no factor it is not defined
             return result[0].where((result[1] == 0)[..., None, None], lib.zeros((), dtype=result[0].dtype)), result[1]
         if self.info.name in BRANCHES and result.dtype.is_complex:
@@ -323,6 +326,10 @@ class Entry:
             except Exception:
                 continue
             called = getattr(yours_, "__name__", None) or self.info.name
+            if isinstance(yours_, functools.partial):
+                found_ = functools.partial(self.op[adjoin], *Ours()(yours_.args), **Ours()(yours_.keywords))
+                self.variant(sample, steady, kind, called, found_, yours, given)
+                continue
             mine_ = (
                 getattr(adjoin.Tensor, called, None)
                 if not hasattr(yours_, "__code__") or called != "<lambda>"
@@ -332,10 +339,13 @@ class Entry:
                 mine_ = rebound(yours_) if hasattr(yours_, "__code__") else None
             if mine_ is None:
                 raise Differs(f"a tensor has no {called}")
-            mine, ours = self.call(adjoin, sample, mine_)
-            self.agree(sample, mine, yours, values=steady, where=called)
-            if kind == "inplace_variant":
-                self.agree(sample, ours[0], given[0], values=steady, where=f"the input of {called}")
+            self.variant(sample, steady, kind, called, mine_, yours, given)
+
+    def variant(self, sample, steady, kind, called, function, yours, given):
+        mine, ours = self.call(adjoin, sample, function)
+        self.agree(sample, mine, yours, values=steady, where=called)
+        if kind == "inplace_variant":
+            self.agree(sample, ours[0], given[0], values=steady, where=f"the input of {called}")
 
     def out(self, sample, yours):
         parts = tensors(yours)

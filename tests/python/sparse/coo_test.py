@@ -386,3 +386,18 @@ def test_the_reference_device():
     assert s.device.type == "reference" and s.layout is adjoin.sparse_coo
     assert (s @ adjoin.ones(3, 2, device="reference")).cpu().tolist() == [[3, 3], [9, 9]]
     assert (s + s).coalesce().cpu().to_dense().tolist() == [[0, 0, 6], [8, 0, 10]]
+
+
+@pytest.mark.parametrize("dims", [0, -1, (0, 1), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("sparse", [1, 2, 3])
+def test_sums_that_keep_dimensions(dims, sparse):
+    x = (adjoin.arange(24, dtype=adjoin.float64).reshape(2, 3, 4) - 5).relu()
+    s = x.to_sparse(sparse).requires_grad_()
+    made = s.sum(dims, keepdim=True)
+    want = x.sum(dims, keepdim=True)
+    assert made.shape == want.shape and adjoin.equal(made.to_dense(), want)
+    g = adjoin.arange(float(want.numel()), dtype=adjoin.float64).reshape(want.shape) + 1
+    (made.to_dense() * g).sum().backward()
+    kept = adjoin.sparse_coo_tensor(s.detach().indices(), adjoin.ones_like(s.detach().values()), x.shape).to_dense()
+    kept = kept if made.is_sparse else adjoin.ones_like(x)  # of a strided sum all elements have a gradient
+    assert adjoin.equal(s.grad.to_dense(), g.expand(x.shape) * kept)
