@@ -131,6 +131,35 @@ def test_the_backends_agree_on_signs(dtype):
                 near(x, y.cpu(), 10 * n)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(5, 4), (33, 33), (65, 64), (40, 300), (300, 40), (200, 193), (520, 515)], ids=str)
+def test_reflections_in_blocks(shape, dtype):
+    """Of one block, of several, of blocks in halves; numbers whose squares leave the range; Q of fewer vectors."""
+    eps, one = np.finfo(dtype).eps, np.random.default_rng(3).standard_normal(shape)
+    for size in (1, 1e-30 if dtype is np.float32 else 1e-200, 1e25):
+        a = (one * size).astype(dtype)
+        for mode in ("reduced", "complete"):
+            q, r = (x.numpy().astype(float) for x in L.qr(T.from_numpy(a), mode=mode))
+            assert np.abs(q @ (r / size) - one).max() < 20 * eps * np.linalg.norm(one)
+            assert np.abs(q.T @ q - np.eye(q.shape[1])).max() < 50 * eps
+            assert not np.tril(r, -1).any() and r.shape[0] == q.shape[1]
+            assert np.allclose(r / size, np.linalg.qr(one, mode=mode)[1], atol=200 * eps * np.linalg.norm(one))
+    h, tau = T.geqrf(T.from_numpy(one.astype(dtype)))
+    k = min(shape)
+    few = L.householder_product(h[:, :k], tau[: k // 2 + 1]).numpy()
+    q = L.qr(T.from_numpy(one.astype(dtype))).Q.numpy()
+    assert np.abs(few[:, : k // 2] - q[:, : k // 2]).max() < 50 * eps
+    assert np.abs(few.T @ few - np.eye(k)).max() < 50 * eps
+
+
+def test_reflections_of_nothing_and_of_nan():
+    q, r = L.qr(T.zeros(50, 40))
+    assert T.equal(q, T.eye(50, 40)) and not r.any()
+    a = drawn((70, 70), T.float64)
+    a[3, 5] = T.nan
+    assert not L.qr(a).R[:5, :5].isnan().any() and L.qr(a).R[5, 5].isnan()
+
+
 def test_results_lie_as_those_of_pytorch():
     a = positive((3, 4, 4))
     for t in (

@@ -64,11 +64,25 @@ def test_lapack_is_that_of_the_library_that_was_named(tmp_path, suffix, meets):
     source.write_text("\n".join(["#include <stdio.h>", "#include <stdlib.h>", "#include <unistd.h>", *lines]))
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
     program = """
-import adjoin
+import adjoin, sys
 adjoin.set_num_threads(1)
-print(adjoin.linalg.cholesky(adjoin.eye(100, dtype=adjoin.float64) * 4)[0, 0].item())
+four = adjoin.eye(100, dtype=adjoin.float64) * 4
+for chosen in sys.argv[1:]:
+    adjoin.linalg.cholesky(four)  # who serves is asked again after a choice
+    adjoin.backends.blas.set(chosen)
+print(adjoin.linalg.cholesky(four)[0, 0].item())
 """
-    for blas, found in ((str(library), meets), ("own", "2.0"), ("", "2.0")):
+    named = str(library)
+    for blas, chosen, found in (
+        (named, [], meets),
+        ("own", [], "2.0"),
+        ("", [], "2.0"),
+        ("", [named], meets),
+        ("own", [named], meets),
+        ("", ["own"], "2.0"),
+        ("", [f"cgemm={named}"], "2.0"),
+    ):
         env = {**os.environ, "ADJOIN_BLAS": blas}
-        done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=env)
-        assert done.stdout.split() == [found], (blas, done.stderr)
+        command = [sys.executable, "-c", program, *chosen]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=env)
+        assert done.stdout.split() == [found], (blas, chosen, done.stderr)

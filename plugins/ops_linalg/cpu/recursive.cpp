@@ -1,13 +1,9 @@
 // plugins/ops_linalg/cpu/recursive.cpp: the offer of Cholesky, LU and triangular solves of real
-// matrices by halves, over the products of "aj.blas/cpu".
+// matrices by halves, and of QR, over the products of "aj.blas/cpu".
 #include <adjoin/kit/parallel.hpp>
-#include <atomic>
-#include <cstdlib>
-#include <string_view>
-#include <vector>
 
 #include "blocks.hpp"
-#include "offers.hpp"
+#include "householder.hpp"
 #include "vector/isa.hpp"
 
 namespace adjoin::cpu {
@@ -16,71 +12,6 @@ namespace {
 using namespace kit;
 using blocks::kPanel;
 using blocks::kTriangle;
-
-// Who multiplies, looked up once for every revision of the services.
-struct Products {
-  uint64_t revision;
-  std::vector<const aj_blas*> all;
-
-  static const Products& now() {
-    static std::atomic<const Products*> kept{nullptr};
-    const Products* found = kept.load(std::memory_order_acquire);
-    const uint64_t revision = services_revision();
-    if (found && found->revision == revision) return *found;
-    auto* made = new Products{revision, {}};  // the old one stays: others may read it
-    constexpr aj_str slot = {"aj.blas/cpu", 11};
-    // Our own products, which know this processor, unless somebody chose.
-    const bool chosen =
-        secure_getenv("ADJOIN_BLAS") ||
-        (AJ_HAS_FN(&services(), aj_services, chosen) && !view_of(services().chosen(slot)).empty());
-    for (uint32_t i = 0; i < services().count(slot); ++i) {
-      aj_service_def def{};
-      def.struct_size = sizeof def;
-      if (aj_status* status = services().at(slot, i, &def))
-        core().status_free(status);
-      else if (!chosen && view_of(def.name) == "own" && isa() >= Isa::avx2)
-        made->all.assign(1, static_cast<const aj_blas*>(def.table)), i = UINT32_MAX - 1;
-      else if (i == 0 || def.priority >= 0)
-        made->all.push_back(static_cast<const aj_blas*>(def.table));
-    }
-    kept.store(made, std::memory_order_release);
-    return *made;
-  }
-  void run(const aj_gemm& g) const {
-    const aj_blas* best = nullptr;
-    int32_t most = 0;
-    for (const aj_blas* one : all)
-      if (const int32_t score = one->score(one->self, &g); score > most) best = one, most = score;
-    if (!best) raise(AJ_UNIMPLEMENTED, "no service of aj.blas/cpu multiplies ", g.dtype);
-    check(best->gemm(best->self, &g));
-  }
-};
-
-// Element (i, j) is at i * row + j * column; one of the two is 1.
-template <class T>
-struct Block {
-  T* at;
-  int64_t row, column;
-  Block part(int64_t i, int64_t j) const { return {at + i * row + j * column, row, column}; }
-  Block transposed() const { return {at, column, row}; }
-  Block<const T> read() const { return {at, row, column}; }
-};
-
-// C -= A B; the columns of C are dense.
-template <class T>
-void subtract_product(Block<T> c, Block<const T> a, Block<const T> b, int64_t m, int64_t n,
-                      int64_t k) {
-  if (m == 0 || n == 0 || k == 0) return;
-  aj_gemm g{};  // by rows, so of everything the transposed
-  g.struct_size = sizeof g;
-  g.dtype = dtype_of<T>, g.device = {kDLCPU, 0};
-  g.batch = 1, g.m = n, g.n = m, g.k = k;
-  g.a = b.at, g.trans_a = b.row != 1, g.lda = b.row != 1 ? b.row : b.column;
-  g.b = a.at, g.trans_b = a.row != 1, g.ldb = a.row != 1 ? a.row : a.column;
-  g.c = c.at, g.ldc = c.column;
-  g.alpha = -1, g.beta = 1;
-  Products::now().run(g);
-}
 
 // The larger half, in whole leaves.
 int64_t half_of(int64_t n, int64_t leaf) { return (n / 2 + leaf - 1) / leaf * leaf; }
@@ -173,7 +104,7 @@ int32_t lu(Block<T> a, int64_t m, int64_t n, int32_t* pivots) {
 }
 
 template <class T>
-void one(const aj_linalg_problem& p, int64_t i) {
+void one(const aj_linalg_problem& p, int64_t i, T* work) {
   const bool upper = p.flags & AJ_LINALG_UPPER, unit = p.flags & AJ_LINALG_UNIT;
   auto block = [&](const aj_linalg_matrix& m) {
     return Block<T>{matrix_at<T>(m, i, 0, 0).at, 1, m.ld};
@@ -189,6 +120,10 @@ void one(const aj_linalg_problem& p, int64_t i) {
       for (int64_t k = 0; k < least; ++k) ++pivots[k];
       return;
     }
+    case AJ_LINALG_GEQRF:
+      return householder::factor(block(p.a), p.m, p.n, block(p.b).at, work);
+    case AJ_LINALG_ORGQR:
+      return householder::form(block(p.a), p.m, p.n, p.k, block(p.b).at, work);
     default: {
       Block<const T> a = block(p.a).read();
       if (p.trans) a = a.transposed();
@@ -202,22 +137,38 @@ void one(const aj_linalg_problem& p, int64_t i) {
 }
 
 int32_t score(void*, const aj_linalg_problem* p) {
-  if (p->dtype.code != kDLFloat || isa() == Isa::none) return 0;
-  // Who names a library is served by its LAPACK.
-  const char* named = secure_getenv("ADJOIN_BLAS");
-  if (named && *named && std::string_view(named) != "own") return 0;
-  if (p->routine != AJ_LINALG_POTRF && p->routine != AJ_LINALG_GETRF &&
-      p->routine != AJ_LINALG_TRSM)
-    return 0;
-  constexpr int64_t least = 16;  // below plain loops are as fast
-  const int64_t n = p->routine == AJ_LINALG_TRSM && !(p->flags & AJ_LINALG_RIGHT) ? p->m : p->n;
+  if (p->dtype.code != kDLFloat || isa() == Isa::none || Products::now().named) return 0;
+  const bool right = p->flags & AJ_LINALG_RIGHT;
+  constexpr int64_t small = 16;  // below plain loops are as fast
+  int64_t n = p->n, least = small;
+  switch (p->routine) {
+    case AJ_LINALG_POTRF:
+    case AJ_LINALG_GETRF:
+      break;
+    case AJ_LINALG_TRSM:
+      n = right ? p->n : p->m;
+      break;
+    case AJ_LINALG_GEQRF:
+    case AJ_LINALG_ORGQR:
+      n = std::min(p->m, p->n), least = 4;
+      break;
+    default:
+      return 0;
+  }
   return n >= least && std::max(p->m, p->n) < INT32_MAX / 8 ? 200 : 0;
 }
-uint64_t workspace(void*, const aj_linalg_problem*) { return 0; }
-aj_status* run(void*, const aj_linalg_problem* p, void*) {
+
+int64_t elements(const aj_linalg_problem& p) {
+  const bool reflects = p.routine == AJ_LINALG_GEQRF || p.routine == AJ_LINALG_ORGQR;
+  return reflects ? householder::work_of(p.m, p.n) : 0;
+}
+uint64_t workspace(void*, const aj_linalg_problem* p) {
+  return uint64_t(elements(*p) * kit::bytes_of(p->dtype));
+}
+aj_status* run(void*, const aj_linalg_problem* p, void* work) {
   return guard("linalg", [&] {
     visit<Types<float, double>>(p->dtype, [&]<class T>() {
-      for (int64_t i = 0; i < p->batch; ++i) one<T>(*p, i);
+      for (int64_t i = 0; i < p->batch; ++i) one(*p, i, static_cast<T*>(work));
     });
   });
 }

@@ -52,6 +52,48 @@ void fill_words(Words& w, const int64_t* indices, Span size, int64_t n) {
   w.rises = rises;
 }
 
+// Sorts by the uppermost bits first, so that the rest of each bucket is sorted in the cache.
+uint64_t* in_order(Words& w, int64_t n, unsigned bits) {
+  constexpr int kMost = 11;            // bits of the first pass
+  constexpr int kBucket = 9;           // about so many bits has the count of a bucket
+  constexpr int64_t kWhole = 1 << 12;  // as few are in the cache as they are
+  const int64_t parts = n > (1 << 16) ? 8 : 1;
+  const unsigned high = w.low + bits,
+                 top = unsigned(std::clamp(int(std::bit_width(uint64_t(n))) - kBucket, 1, kMost));
+  if (n < kWhole || bits < top + 8) return sort_words(w.a.get(), w.b.get(), n, parts, w.low, high);
+  const unsigned cut = high - top;
+  uint64_t* from = radix_sort<kMost>(w.a.get(), w.b.get(), n, parts, cut, high);
+  uint64_t* room = from == w.a.get() ? w.b.get() : w.a.get();
+  const int64_t buckets = int64_t(1) << top;
+  parallel_for(buckets, grain_of(n / buckets * 16), [&](int64_t lo, int64_t hi) {
+    auto begin = [&](int64_t bucket) {
+      auto below = [&](uint64_t word, int64_t b) { return int64_t(word >> cut) < b; };
+      return std::lower_bound(from, from + n, bucket, below) - from;
+    };
+    for (int64_t b = lo, at = begin(lo), end; b < hi; ++b, at = end) {
+      end = at;
+      while (end < n && int64_t(from[end] >> cut) == b) ++end;
+      if (end - at < 2) continue;
+      const uint64_t* made = radix_sort_short(from + at, room + at, end - at, w.low, cut);
+      if (made != from + at) std::copy_n(made, end - at, from + at);
+    }
+  });
+  return from;
+}
+
+// Rows and columns of groups of a matrix, read from their places.
+void write_rows(const uint64_t* words, const int64_t* begins, int64_t groups, unsigned low,
+                uint64_t width, int64_t* rows, int64_t* columns) {
+  parallel_for(groups, grain_of(4), [&](int64_t lo, int64_t hi) {
+    uint64_t row = 0, first = 0;  // the row's place
+    for (int64_t g = lo; g < hi; ++g) {
+      const uint64_t place = words[begins[g]] >> low;
+      if (place - first >= width) row = place / width, first = row * width;
+      rows[g] = int64_t(row), columns[g] = int64_t(place - first);
+    }
+  });
+}
+
 // Sums of the values of each group, as rows of `width` elements.
 template <class T>
 void add_groups(const uint64_t* words, const int64_t* begins, int64_t groups, uint64_t mask,
@@ -94,8 +136,7 @@ aj_status* coo_join(void* self, aj_call* call) {
       give(call, 0, at), give(call, 1, v);
       return;
     }
-    const int64_t parts = n > (1 << 16) ? 8 : 1;
-    w.sorted = sort_words(w.a.get(), w.b.get(), n, parts, low, low + bits);
+    w.sorted = in_order(w, n, bits);
     Room<int64_t> begins(n + 1);
     int64_t groups = 0;
     const uint64_t* words = w.sorted;
@@ -109,12 +150,15 @@ aj_status* coo_join(void* self, aj_call* call) {
     Tensor out = empty_dense({sd, groups}, int64, kHost);
     int64_t* to = out.data<int64_t>();
     const int64_t* from = indices.data();
-    parallel_for(groups, grain_of(sd * 4), [&](int64_t lo, int64_t hi) {
-      for (int64_t g = lo; g < hi; ++g) {
-        const int64_t i = int64_t(words[begins.get()[g]] & mask);
-        for (int64_t d = 0; d < sd; ++d) to[d * groups + g] = from[d * n + i];
-      }
-    });
+    if (sd == 2)
+      write_rows(words, begins.get(), groups, low, uint64_t(size[1]), to, to + groups);
+    else
+      parallel_for(groups, grain_of(sd * 4), [&](int64_t lo, int64_t hi) {
+        for (int64_t g = lo; g < hi; ++g) {
+          const int64_t i = int64_t(words[begins.get()[g]] & mask);
+          for (int64_t d = 0; d < sd; ++d) to[d * groups + g] = from[d * n + i];
+        }
+      });
     Sizes shape(v.shape());
     shape[0] = groups;
     Tensor sums = empty_dense(shape, v.dtype(), kHost);
@@ -142,35 +186,69 @@ aj_status* row_begins(void*, aj_call* call) {
   });
 }
 
-// Two matrices of rows whose columns rise.
+// A row of each of two matrices, whose columns rise; which of them is next is no branch, as the
+// processor could not guess it.
+template <class I>
+struct Row {
+  const I *a, *a_end, *b, *b_end;
+  bool open() const { return a < a_end && b < b_end; }
+  int64_t shared() {
+    int64_t both = 0;
+    while (open()) {
+      const I x = *a, y = *b;
+      both += x == y;
+      a += x <= y, b += y <= x;
+    }
+    return both;
+  }
+};
+template <class T, class I>
+struct Written : Row<I> {
+  const T *u, *v;  // their values
+  I* columns;
+  T* values;
+  void write() {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const I x = *this->a, y = *this->b;
+    const bool first = x <= y, second = y <= x;
+    const Bits p = std::bit_cast<Bits>(*u), q = std::bit_cast<Bits>(*v),
+               sum = std::bit_cast<Bits>(T(*u + *v)), keep = -Bits(first), also = -Bits(second);
+    *columns++ = first ? x : y;
+    *values++ = std::bit_cast<T>((keep & also & sum) | (keep & ~also & p) | (~keep & q));
+    this->a += first, u += first;
+    this->b += second, v += second;
+  }
+  void finish() {
+    while (this->open()) write();
+    for (; this->a < this->a_end; ++this->a) *columns++ = *this->a, *values++ = *u++;
+    for (; this->b < this->b_end; ++this->b) *columns++ = *this->b, *values++ = *v++;
+  }
+};
+
+// Two matrices of rows.
 template <class T, class I>
 struct Sum {
   const I *a_begins, *a_columns, *b_begins, *b_columns;
   const T *a, *b;
-  int64_t count(int64_t row) const {
-    int64_t i = a_begins[row], j = b_begins[row], both = 0;
-    const int64_t m = a_begins[row + 1], n = b_begins[row + 1], all = m - i + n - j;
-    while (i < m && j < n) {
-      const I x = a_columns[i], y = b_columns[j];
-      both += x == y;
-      i += x <= y;
-      j += y <= x;
-    }
-    return all - both;
+  Row<I> row(int64_t r) const {
+    return {a_columns + a_begins[r], a_columns + a_begins[r + 1], b_columns + b_begins[r],
+            b_columns + b_begins[r + 1]};
   }
-  void write(int64_t row, I* columns, T* values) const {
-    int64_t i = a_begins[row], j = b_begins[row];
-    const int64_t m = a_begins[row + 1], n = b_begins[row + 1];
-    while (i < m && j < n) {
-      const I x = a_columns[i], y = b_columns[j];
-      const bool first = x <= y, second = y <= x;
-      *columns++ = first ? x : y;
-      *values++ = T((first ? a[i] : T(0)) + (second ? b[j] : T(0)));
-      i += first;
-      j += second;
+  int64_t all(int64_t r) const {
+    return a_begins[r + 1] - a_begins[r] + b_begins[r + 1] - b_begins[r];
+  }
+  Written<T, I> written(int64_t r, int64_t at, I* columns, T* values) const {
+    return {row(r), a + a_begins[r], b + b_begins[r], columns + at, values + at};
+  }
+  // Two rows in turn: each waits for its own last step alone.
+  void write(int64_t lo, int64_t hi, const I* begins, I* columns, T* values) const {
+    for (int64_t r = lo; r < hi; r += 2) {
+      Written<T, I> x = written(r, begins[r], columns, values);
+      if (r + 1 == hi) return x.finish();
+      Written<T, I> y = written(r + 1, begins[r + 1], columns, values);
+      while (x.open() && y.open()) x.write(), y.write();
+      x.finish(), y.finish();
     }
-    for (; i < m; ++i) *columns++ = a_columns[i], *values++ = a[i];
-    for (; j < n; ++j) *columns++ = b_columns[j], *values++ = b[j];
   }
 };
 
@@ -186,7 +264,7 @@ void add_rows(aj_call* call) {
   Tensor begins = empty_dense({n + 1}, index, kHost);
   I* at = begins.data<I>();
   parallel_for(n, grain_of(each * 4), [&](int64_t lo, int64_t hi) {
-    for (int64_t row = lo; row < hi; ++row) at[row + 1] = I(s.count(row));
+    for (int64_t r = lo; r < hi; ++r) at[r + 1] = I(s.all(r) - s.row(r).shared());
   });
   at[0] = 0;
   for (int64_t row = 0; row < n; ++row) at[row + 1] = I(at[row + 1] + at[row]);
@@ -194,9 +272,7 @@ void add_rows(aj_call* call) {
          values = empty_dense({int64_t(at[n])}, view(2).dtype(), kHost);
   I* c = columns.data<I>();
   T* v = static_cast<T*>(values.data_ptr());
-  parallel_for(n, grain_of(each * 4), [&](int64_t lo, int64_t hi) {
-    for (int64_t row = lo; row < hi; ++row) s.write(row, c + at[row], v + at[row]);
-  });
+  parallel_for(n, grain_of(each * 4), [&](int64_t lo, int64_t hi) { s.write(lo, hi, at, c, v); });
   give(call, 0, begins), give(call, 1, columns), give(call, 2, values);
 }
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import pickle
 import random
 
@@ -401,3 +402,48 @@ def test_sums_that_keep_dimensions(dims, sparse):
     kept = adjoin.sparse_coo_tensor(s.detach().indices(), adjoin.ones_like(s.detach().values()), x.shape).to_dense()
     kept = kept if made.is_sparse else adjoin.ones_like(x)  # of a strided sum all elements have a gradient
     assert adjoin.equal(s.grad.to_dense(), g.expand(x.shape) * kept)
+
+
+@pytest.mark.parametrize("size", [(10_000, 10_000), (3, 1_000_000), (1_000_000, 2), (700_000,), (90, 80, 70)], ids=str)
+@pytest.mark.parametrize("spread", [1.0, 0.001], ids=["everywhere", "in a corner"])
+def test_many_elements_in_any_order(size, spread):
+    """Sorted in parts; those of one place are added in the order in which they were given."""
+    count = 70_000 if size == (3, 1_000_000) else 6_000
+    rng = random.Random(count)
+    rows = [[int(rng.randrange(s) * spread) for _ in range(count)] for s in size]
+    numbers = [rng.choice([0.1, -3.7, 1e8, 1e-9, 2.0]) for _ in range(count)]
+    sums = {}
+    for place, number in zip(zip(*rows, strict=True), numbers, strict=True):
+        sums[place] = sums[place] + number if place in sums else number
+    c = adjoin.sparse_coo_tensor(rows, adjoin.tensor(numbers, dtype=adjoin.float64), size).coalesce()
+    assert list(zip(*c.indices().tolist(), strict=True)) == sorted(sums)
+    assert c.values().tolist() == [sums[place] for place in sorted(sums)]
+
+
+def test_sums_of_rows_take_each_number_as_it_is():
+    """Where one matrix alone has an element, its bits are kept: -0.0 and NaN among them."""
+    rng = random.Random(7)
+    for rows in (1, 2, 7, 8):
+        x, y = (
+            [{rng.randrange(40): rng.choice([-0.0, 1.5, math.nan, -2.0, math.inf]) for _ in range(rng.choice([0, 9, 30]))} for _ in range(rows)]
+            for _ in range(2)
+        )  # fmt: skip
+        both = [
+            {k: a[k] + b[k] if k in a and k in b else a.get(k, b.get(k)) for k in {*a, *b}}
+            for a, b in zip(x, y, strict=True)
+        ]
+
+        def laid(lines, dtype, index):
+            begins = [sum(len(line) for line in lines[:i]) for i in range(len(lines) + 1)]
+            columns, values = zip(*((k, line[k]) for line in lines for k in sorted(line)), strict=True)
+            return adjoin.sparse_csr_tensor(
+                adjoin.tensor(begins, dtype=index), adjoin.tensor(columns, dtype=index), adjoin.tensor(values, dtype=dtype), (rows, 40)
+            )  # fmt: skip
+
+        for dtype in (adjoin.float32, adjoin.float64):
+            for index in (adjoin.int32, adjoin.int64):
+                x[0][3] = both[0][3] = y[0][3] = 0.0
+                s, want = laid(x, dtype, index) + laid(y, dtype, index), laid(both, dtype, index)
+                for part in ("crow_indices", "col_indices"):
+                    assert getattr(s, part)().tolist() == getattr(want, part)().tolist()
+                assert str(s.values().tolist()) == str(want.values().tolist())
