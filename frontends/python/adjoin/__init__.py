@@ -134,15 +134,15 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
-    "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
-    "torch_version", "types", "utils", "version",
+    "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
+    "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",
-    "UntypedStorage": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
+    "UntypedStorage": "storage", "from_file": "storage", "StorageBase": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
@@ -165,6 +165,11 @@ _ELSEWHERE = {
         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always",
         "has_cuda", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp",
     ), "_flags"),
+    **dict.fromkeys((
+        "segment_reduce", "_segment_reduce", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
+    ), "_segments"),
+    "_standard_gamma": "distributions._gamma_samples", "_sample_dirichlet": "distributions._gamma_samples",
+    "_shape_as_tensor": "onnx.operators",
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
         "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",

@@ -30,6 +30,26 @@ _NAMES = {
     "split_with_sizes": "split.sizes",
 }
 _METHODS = {"detach", "detach_"}  # what is no op here
+
+
+def _sparse_addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    from . import sparse
+
+    return sparse.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def _sparse_mm_reduce(input, other, reduce):
+    from . import sparse
+
+    return sparse.mm(input, other, reduce), None  # the places of the largest are had by nobody
+
+
+_FUNCTIONS = {  # functions that PyTorch has as ops
+    "_pin_memory": lambda input, device=None: input.pin_memory(),
+    "is_pinned": lambda input, device=None: input.is_pinned(),
+    "_sparse_addmm": _sparse_addmm,
+    "_sparse_mm_reduce_impl": _sparse_mm_reduce,
+}
 _BACK = {here: there for there, here in _NAMES.items() if there != "_unsafe_view"}
 # Overloads that are not "default", of a name with one.
 _OVERLOADS = {
@@ -41,6 +61,7 @@ _BY_DIM = {
     "sum": "dim_IntList", "mean": "dim", "any": "dim", "all": "dim", "prod": "dim_int", "squeeze": "dim", "norm": "Scalar",
     "max": "dim", "min": "dim", "median": "dim", "logsumexp": "default",
 }  # fmt: skip
+_MORE = {"sort": ("stable",), "squeeze": ("dims",)}  # what they have beside those
 _ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}  # a number there is one that became a tensor
 _NUMBERLESS = {"maximum", "minimum", "atan2", "floor_divide", "logical_and", "logical_or", "logical_xor", "hypot"}
 # What of bodies is seen instead of an op that PyTorch has, too, but only above its dispatcher.
@@ -69,6 +90,8 @@ def _here(there):
         return _C.find_op(_NAMES[there])
     if there in _METHODS:
         return getattr(_C.Tensor, there)
+    if there in _FUNCTIONS:
+        return _FUNCTIONS[there]
     for begin in _ENDS:
         space, _, ahead = begin.partition("::")
         if ahead and not there.startswith(ahead):
@@ -128,6 +151,8 @@ def _overload(there, name, args):
         return "_".join(kinds) if kinds != ["Scalar", "Tensor"] else "Scalar"
     if there in _OVERLOADS:
         return _OVERLOADS[there]
+    if there == "sort":
+        return "stable" if args[3] else "default"
     if written in _BY_DIM:
         return (
             _BY_DIM[written]
@@ -208,8 +233,21 @@ def _call_attention(op):
     return attention
 
 
+def _seen_sort(args):
+    input, dim, descending, stable = args
+    words = ({"dim": dim} if dim != -1 else {}) | ({"descending": True} if descending else {})
+    if stable:
+        return (input,), {"stable": True, **words}
+    return (input, dim, True) if descending else (input, *words.values()), {}
+
+
+def _call_sort(op):
+    return lambda input, dim=-1, descending=False, *, stable=None: op(input, dim, descending, stable=bool(stable))
+
+
 _ADAPTED = {
     "_scaled_dot_product_flash_attention_for_cpu": (_seen_attention, _call_attention),
+    "sort": (_seen_sort, _call_sort),
     "_softmax": (_seen_softmax, _call_softmax),
     "_log_softmax": (_seen_softmax, _call_softmax),
     "_to_copy": (_seen_copy, _call_copy),
@@ -285,7 +323,7 @@ class OpOverloadPacket:
     def overloads(self):
         """The names of the overloads."""
         name = self.__name__
-        known = [_OVERLOADS.get(name), _BY_DIM.get(name.removesuffix("_"))]
+        known = [*_MORE.get(name, ()), _OVERLOADS.get(name), _BY_DIM.get(name.removesuffix("_"))]
         if name.removesuffix("_") == "pow":
             known += ["Tensor_Scalar", "Tensor_Tensor", "Scalar"]
         named = next((n for n in (name, name.removesuffix("_")) if "::" not in n and _C.op_info(n)), None)

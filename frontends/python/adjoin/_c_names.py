@@ -25,7 +25,69 @@ def _get_cudnn_enabled():
     return backends.cudnn.enabled
 
 
+def _are_functorch_transforms_active():
+    """Whether a vmap runs on this thread."""
+    from . import _vmap
+
+    return bool(_vmap.levels.open)
+
+
+def _is_torch_function_mode_enabled():
+    """Whether a TorchFunctionMode is entered."""
+    return bool(_C.modes())
+
+
+def _len_torch_function_stack():
+    """How many are."""
+    return len(_C.modes())
+
+
+def _is_alias_of(input, other):
+    """Whether two tensors lie in the same memory."""
+    return input._storage_info()[3] == other._storage_info()[3]
+
+
+def _get_default_device():
+    """The kind of device on which tensors are made, as a word."""
+    from . import get_default_device
+
+    return get_default_device().type
+
+
+class _ExcludeDispatchKeyGuard:
+    """``with``: calls pass by the keys of autocast that a set names; other keys are refused."""
+
+    def __init__(self, keys):
+        names = [key.name for key in _Keys(keys)._keys]
+        others = [name for name in names if not name.startswith("Autocast")]
+        if others:
+            raise NotImplementedError(
+                f"_ExcludeDispatchKeyGuard: only keys of autocast are left out so, not {', '.join(others)}"
+            )
+        self._kinds = [name.removeprefix("Autocast").lower() for name in names]
+
+    def __enter__(self):
+        import contextlib
+
+        from .amp import autocast, is_autocast_available
+
+        self._off = contextlib.ExitStack()
+        for kind in self._kinds:
+            if is_autocast_available(kind):
+                self._off.enter_context(autocast(kind, enabled=False))
+        return self
+
+    def __exit__(self, *error):
+        return self._off.__exit__(*error)
+
+
 NAMES = {
+    "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_get_default_device": _get_default_device,
+    "_is_alias_of": _is_alias_of,
+    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
+    "_len_torch_function_stack": _len_torch_function_stack,
+    "_are_functorch_transforms_active": _are_functorch_transforms_active,
     "DispatchKey": _Key,
     "DispatchKeySet": _Keys,
     "TensorBase": _C.Tensor,

@@ -540,6 +540,7 @@ _METHODS = {
     "__format__": _format,
     "__reversed__": _reversed,
     "__dir__": _dir,
+    "__repr__": _late("tensor_repr", "._tensor_str"),
     "__array_wrap__": _array_wrap,
     "__array_interface__": property(_array_interface),
     "__array_namespace__": _array_methods.array_namespace,

@@ -171,13 +171,59 @@ def _values(self):
         return None
 
 
-def tensor_repr(self):
-    """What repr(tensor) is."""
+def _add_suffixes(tensor_str, suffixes, indent, force_newline=False):
+    """The numbers as text, then what else is told, in lines that are not too long; the bracket at the end."""
+    last = len(tensor_str) - tensor_str.rfind("\n") - 1
+    for note in suffixes:
+        force_newline = force_newline or last + len(note) + 2 > _options["linewidth"]
+        tensor_str += ",\n" + " " * indent + note if force_newline else ", " + note
+        last = indent + len(note) if force_newline else last + len(note) + 2
+        force_newline = False
+    return tensor_str + ")"
+
+
+def _tensor_str(self, indent):
+    """The numbers as text; lines after the first begin with so many spaces."""
+    with _C.DisableTorchFunctionSubclass(), _C.no_grad():
+        if self.numel() == 0:
+            return "[]"
+        plain = self.detach().cpu()
+        if plain.dtype == _C.complex32:
+            plain = plain.cfloat()
+        elif plain.is_floating_point() and plain.dtype.itemsize < 4:
+            plain = plain.float()
+        return _body(plain, indent)
+
+
+class _Options:
+    """``PRINT_OPTS``: the options as attributes."""
+
+    def __getattr__(self, name):
+        if name not in _options:
+            raise AttributeError(f"no option {name!r} of printing; there are {', '.join(_options)}")
+        return _options[name]
+
+    def __setattr__(self, name, value):
+        self.__getattr__(name)
+        _options[name] = value
+
+
+PRINT_OPTS = _Options()
+
+
+def _str_intern(inp, *, tensor_contents=None):
+    return tensor_repr(inp, tensor_contents=tensor_contents)
+
+
+def tensor_repr(self, *, tensor_contents=None):
+    """What repr(tensor) is; ``tensor_contents``: what stands in place of the numbers."""
     with _C.DisableTorchFunctionSubclass(), _C.no_grad():
         notes = _suffixes(self)
         name = "tensor(" if type(self) in (_C.Tensor,) else type(self).__name__ + "("
         if type(self).__name__ == "Parameter":
             name = "tensor("
+        if tensor_contents is not None:
+            return _add_suffixes(name + tensor_contents, notes, len(name))
         said = _C.wrapper_text(self)
         if said is not None and (parts := _C.wrapper_parts(self)) and parts[0].startswith("_::sparse_"):
             from ._sparse import text
@@ -190,21 +236,6 @@ def tensor_repr(self):
             notes.insert(1, f"size={tuple(self.shape)}")
         elif (values := _values(self)) is None:
             text = f"..., size={tuple(self.shape)}, layout={self.layout}"
-        elif self.numel() == 0:
-            text = "[]"
         else:
-            plain = values.detach().cpu()
-            if plain.dtype == _C.complex32:
-                plain = plain.cfloat()
-            elif plain.is_floating_point() and plain.dtype.itemsize < 4:
-                plain = plain.float()
-            text = _body(plain, len(name))
-    lines = text.rsplit("\n", 1)
-    for note in notes:
-        last = len(lines[-1]) + len(note) + 2 + (len(name) if len(lines) == 1 else 0)
-        if last > _options["linewidth"]:
-            text += ",\n" + " " * len(name) + note
-        else:
-            text += ", " + note
-        lines = text.rsplit("\n", 1)
-    return name + text + ")"
+            text = _tensor_str(values, len(name))
+    return _add_suffixes(name + text, notes, len(name))

@@ -48,7 +48,13 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
 
 
 def _call_with(module, given, args, kwargs, tie_weights, strict):
-    """``module(*args, **kwargs)`` while the tensors of ``given`` stand in the places of their names."""
+    with replaced(module, given, tie_weights, strict):
+        return module(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def replaced(module, given, tie_weights, strict):
+    """Inside, the tensors of ``given`` stand in the places of their names: {name: (dictionary, key)}."""
     places = _places(module)
     if strict:
         unknown, missing = sorted(given.keys() - places.keys()), sorted(places.keys() - given.keys())
@@ -61,10 +67,10 @@ def _call_with(module, given, args, kwargs, tie_weights, strict):
         chosen = _tied(places, chosen)
     with contextlib.ExitStack() as undo:
         for name, tensor in chosen.items():
-            owner, key = places[name] if name in places else _find(module, name)
+            owner, key = places[name] = places[name] if name in places else _find(module, name)
             undo.callback(owner.__setitem__, key, owner[key])
             owner[key] = tensor
-        return module(*args, **kwargs)
+        yield {name: places[name] for name in chosen}
 
 
 def _places(module):

@@ -2,7 +2,7 @@
 
 The reader executes nothing. What a file names beyond plain data and tensors is refused, or with
 ``weights_only=False`` becomes an inert record; a class is made only if the caller has allowed it
-(`add_safe_globals`) or has handed over an unpickler (``pickle_module=pickle``).
+(`add_safe_globals`) or has handed over an unpickler (``pickle_module=pickle``; `load` says when False does).
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import io
 import os
 import pickle
 import stat
+import sys
 from collections.abc import Callable
 
 import adjoin
@@ -144,10 +145,14 @@ def load(
     new file in its place, which does no harm.
     ``map_location`` (a device, its name, a dict of names, or a function of a storage and a name) says
     where tensors go; otherwise where they were, or to the host where there is no such device.
+    Where ``import torch`` is Adjoin, ``weights_only=False`` means what it means to PyTorch's programs, that the file is trusted:
+    what it names is imported and called, as by ``pickle_module=pickle``.
     ``check_sums``: compare the storages' check sums too; by default only of what is copied.
     """
     if pickle_module is not None and weights_only:
         raise RuntimeError("load: weights_only=True reads without pickle_module; leave one of them out")
+    if weights_only is False and pickle_module is None and sys.modules.get("torch") is adjoin:
+        pickle_module = pickle
     weights_only = pickle_module is None if weights_only is None else weights_only
     if map_location is not None and not callable(map_location) and not isinstance(map_location, dict):
         map_location = adjoin.device(map_location)

@@ -164,6 +164,9 @@ class UntypedStorage:
         return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 
 
+StorageBase = UntypedStorage  # the class by which programs know every storage of bytes
+
+
 def _dtype_to_storage_type_map():
     """The name of the old storage type of each dtype that has one."""
     from . import _typed_storage
@@ -177,3 +180,19 @@ def __getattr__(name):
 
         return TypedStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The first ``size`` elements of a file, mapped: with ``shared`` what is written goes to the file, which is made or made
+    longer where it is too short."""
+    if size < 0:
+        raise ValueError(f"from_file: size must not be negative, got {size}")
+    if adjoin.device(device or "cpu").type != "cpu" or pin_memory or layout not in (None, adjoin.strided):
+        raise NotImplementedError("from_file: a file is mapped on the host, with strides; move the tensor afterwards")
+    dtype = dtype or adjoin.get_default_dtype()
+    if not size:
+        return adjoin.empty(0, dtype=dtype, requires_grad=requires_grad)
+    held = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    return held._all().view(dtype).requires_grad_(requires_grad)

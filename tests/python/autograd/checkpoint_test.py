@@ -257,6 +257,17 @@ def test_what_is_kept_serves_once():
         checkpoint(changing, x, context_fn=selective([adjoin.mm])).sum().backward()
 
 
+def test_a_list_of_atens_ops_means_what_computes_them():
+    layer, aten = nn.Linear(4, 4), adjoin.ops.aten
+
+    def function(x, w):
+        return layer(adjoin.mm(x, w).exp()).tanh()
+
+    again = run_again([aten.mm.default, aten.addmm.default], function)
+    assert not {"mm", "linear"} & set(again) and "exp" in again
+    assert "linear" in run_again([aten.exp.default], function)
+
+
 def test_mistakes_of_policies():
     with pytest.raises(ValueError, match="'mm' in the list is no op; ops are adjoin.mm"):
         create_selective_checkpoint_contexts(["mm"])

@@ -89,6 +89,31 @@ def test_pickles_that_name_torch_load(tmp_path):
     assert ok(run(tmp_path, code)) == "Linear\n"
 
 
+def test_whole_models_are_loaded_by_programs_that_trust_their_file(tmp_path):
+    code = """
+    import pickle, sys, torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.steps = torch.nn.Linear(2, 1), [1, 2]
+        def forward(self, x):
+            return self.layer(x).relu()
+    if sys.argv[1] == "save":
+        net = Net()
+        torch.nn.init.ones_(net.layer.weight); torch.nn.init.zeros_(net.layer.bias)
+        torch.save(net, "net.pt")
+    else:
+        net = torch.load("net.pt", weights_only=False, map_location="cpu")
+        print(type(net) is Net, net.steps, net(torch.ones(2)).item())
+        try:
+            torch.load("net.pt")
+        except pickle.UnpicklingError as error:
+            print("__main__.Net" in str(error))
+    """
+    assert ok(run(tmp_path, code, "save")) == ""
+    assert ok(run(tmp_path, code, "load")) == "True [1, 2] 2.0\nTrue\n"
+
+
 def test_another_torch_beside_it_is_not_loaded(tmp_path):
     other = tmp_path / "site"
     (other / "torch").mkdir(parents=True)

@@ -16,6 +16,13 @@ _DUAL_KEPT = 2  # AJ_LEVEL_DUAL_KEPT
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
 UnpackedDualTensor.__doc__ = "The value of a dual tensor, and its tangent, or None."
 
+
+def __getattr__(name):
+    if name == "_current_level":  # as programs ask whether a level is open
+        return _open[-1] if _open else -1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _open = []  # levels of enter_dual_level, the innermost one last: (level, thread)
 
 

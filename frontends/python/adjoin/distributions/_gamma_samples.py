@@ -4,20 +4,24 @@ import adjoin
 from adjoin.autograd import Function
 
 
-def draw_gamma(shape, concentration):
+def draw_gamma(shape, concentration, generator=None):
     """Values of the gamma distribution of rate 1, by rejection (Marsaglia and Tsang, 2000)."""
+
+    def draw(source, like):
+        return source(like.shape, dtype=like.dtype, device=like.device, generator=generator)
+
     alpha = concentration.expand(shape)
     raised = adjoin.where(alpha < 1, alpha + 1, alpha)  # and U^(1 / alpha) brings it back
     d = raised - 1 / 3
     c = 1 / (9 * d).sqrt()
     made, open_ = adjoin.zeros_like(alpha), adjoin.ones_like(alpha, dtype=adjoin.bool)
     while open_.any():
-        x, u = adjoin.randn_like(d), adjoin.rand_like(d)
+        x, u = draw(adjoin.randn, d), draw(adjoin.rand, d)
         v = (1 + c * x) ** 3
         good = open_ & (v > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.clamp(min=1e-30).log())
         made = adjoin.where(good, d * v, made)
         open_ = open_ & ~good
-    power = adjoin.where(alpha < 1, adjoin.rand_like(alpha).log() / alpha, adjoin.zeros_like(alpha)).exp()
+    power = adjoin.where(alpha < 1, draw(adjoin.rand, alpha).log() / alpha, adjoin.zeros_like(alpha)).exp()
     return (made * power).clamp(min=adjoin.finfo(alpha.dtype).tiny)
 
 
@@ -66,3 +70,18 @@ def gamma_samples(shape, concentration):
     if adjoin.is_grad_enabled() and concentration.requires_grad:
         return _Drawn.apply(concentration.expand(shape).contiguous())
     return draw_gamma(shape, concentration)
+
+
+def _standard_gamma(concentration, generator=None):
+    """PyTorch's path: a gamma variable of rate 1 for each concentration."""
+    if generator is None:
+        return gamma_samples(concentration.shape, concentration)
+    if adjoin.is_grad_enabled() and concentration.requires_grad:
+        raise NotImplementedError("_standard_gamma: generator= is for samples without derivatives; use detach()")
+    return draw_gamma(concentration.shape, concentration, generator)
+
+
+def _sample_dirichlet(concentration, generator=None):
+    """PyTorch's path: shares that add to 1 along the last dimension."""
+    made = _standard_gamma(concentration, generator)
+    return made / made.sum(-1, keepdim=True)

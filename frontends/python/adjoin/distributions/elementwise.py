@@ -42,7 +42,7 @@ class Transform:
     @property
     def inv(self):
         """The inverse."""
-        return _Inverse(self)
+        return _InverseTransform(self)
 
     def log_abs_det_jacobian(self, x, y):
         """log |dy / dx|."""
@@ -70,7 +70,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, forward):
         self.forward = forward
         self.domain, self.codomain, self.bijective = forward.codomain, forward.domain, forward.bijective

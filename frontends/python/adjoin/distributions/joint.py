@@ -6,6 +6,7 @@ import adjoin
 
 from . import constraints
 from ._linear import cholesky, from_precision, solve_lower
+from ._linear import from_precision as _precision_to_scale_tril  # noqa: F401
 from .continuous import Normal
 from .distribution import Distribution, put_into, to_tensors
 from .elementwise import ComposeTransform, ExpTransform, Transform, sum_last

@@ -10,6 +10,7 @@ from .elementwise import (
     SoftplusTransform,
     TanhTransform,
     Transform,
+    _InverseTransform,  # noqa: F401
     identity_transform,
 )
 from .vectors import (

@@ -1,6 +1,7 @@
 """adjoin.jit: traced and scripted functions become programs that are saved and run without Python."""
 
 import builtins
+import collections
 import threading
 from typing import Final  # noqa: F401
 
@@ -30,6 +31,26 @@ TopLevelTracedModule = TracedModule
 
 class TracingCheckError(Exception):
     """Never raised: a program makes the calls that were made."""
+
+
+class Error(RuntimeError):
+    """What a running program raises, as PyTorch's runs name it; here an error keeps its own class."""
+
+
+class TracerWarning(Warning):
+    """Never given: what a trace cannot keep is refused."""
+
+
+def _get_trace_graph(*args, **kwargs):
+    """Raises: the graph of a trace is no TorchScript graph here."""
+    raise NotImplementedError(
+        "jit._get_trace_graph: a trace makes no TorchScript graph here; torch.utils.flop_counter.FlopCounterMode counts "
+        "products and convolutions by module, torch.jit.trace and torch.fx.symbolic_trace show the calls"
+    )
+
+
+class Attribute(collections.namedtuple("Attribute", ["value", "type"])):
+    """A value with the type that a script should give it."""
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):

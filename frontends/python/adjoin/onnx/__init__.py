@@ -4,6 +4,15 @@ import enum
 
 from . import symbolic_helper, symbolic_opset11  # noqa: F401
 
+
+class TensorProtoDataType(enum.IntEnum):
+    """ONNX's numbers of dtypes."""
+
+    UNDEFINED, FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL = range(10)
+    FLOAT16, DOUBLE, UINT32, UINT64, COMPLEX64, COMPLEX128, BFLOAT16 = range(10, 17)
+    FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ = range(17, 21)
+
+
 registered = {}  # "space::name" -> {opset: the function that a package gave}
 
 

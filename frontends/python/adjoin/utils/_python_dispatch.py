@@ -5,6 +5,8 @@ Calls come as overloads of ``torch.ops.aten``: those of the forward pass, withou
 
 import contextlib
 import threading
+import types
+import weakref
 
 import adjoin
 
@@ -192,6 +194,38 @@ def _disable_current_modes():
         _modes.stack = before
 
 
+class _Kept:
+    """A slot of such a class: its value lives with the tensor, as other attributes do, whichever object stands for it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, tensor, cls=None):
+        if tensor is None:
+            return self
+        if self.name not in tensor.__dict__:
+            raise AttributeError(f"{type(tensor).__name__!r} object has no attribute {self.name!r}")
+        return tensor.__dict__[self.name]
+
+    def __set__(self, tensor, value):
+        tensor.__dict__[self.name] = value
+
+    def __delete__(self, tensor):
+        self.__get__(tensor)
+        del tensor.__dict__[self.name]
+
+
+_looked_at = weakref.WeakSet()
+
+
+def _keep_slots(cls):
+    for part in cls.__mro__[: cls.__mro__.index(_Tensor)]:
+        for name, member in list(vars(part).items()):
+            if isinstance(member, types.MemberDescriptorType):
+                setattr(part, name, _Kept(name))
+    _looked_at.add(cls)
+
+
 def _make_wrapper_subclass(
     cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=adjoin.strided, device=None,
     pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
@@ -202,6 +236,8 @@ def _make_wrapper_subclass(
         raise RuntimeError(
             f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, which serves calls with its tensors"
         )
+    if cls not in _looked_at:
+        _keep_slots(cls)
     like = adjoin.empty(tuple(size), dtype=dtype or adjoin.get_default_dtype(), device="meta")
     if strides is not None:
         like = adjoin.empty_strided(tuple(size), tuple(strides), dtype=like.dtype, device="meta")

@@ -72,6 +72,28 @@ def _op_of(function):
     return _C.find_op(function.__name__) if isinstance(function, _METHOD) else None
 
 
+# Ops of programs that PyTorch computes by an op of aten, which lists of what is kept name.
+_BY_ATEN = {
+    "mm": ("mm", "matmul", "nn::linear"), "addmm": ("addmm", "nn::linear"), "bmm": ("bmm", "matmul"),
+    "convolution": ("nn::conv1d", "nn::conv2d", "nn::conv3d", "nn::conv_transpose1d", "nn::conv_transpose2d", "nn::conv_transpose3d"),
+    "_scaled_dot_product_flash_attention": ("nn::scaled_dot_product_attention",),
+    "_scaled_dot_product_efficient_attention": ("nn::scaled_dot_product_attention",),
+    "_scaled_dot_product_flash_attention_for_cpu": ("nn::scaled_dot_product_attention",),
+}  # fmt: skip
+
+
+def _ops_of(given):
+    """The ops that an entry of a list means."""
+    name = getattr(given, "_qualified", getattr(given, "_qualified_op_name", ""))
+    if name.startswith("aten::"):
+        short = name.removeprefix("aten::")
+        own = getattr(given, "_op", None)
+        found = {_C.find_op(op) for op in _BY_ATEN.get(short, ())} | ({own} if isinstance(own, _OP) else set())
+        return found - {None}
+    op = _op_of(given)
+    return set() if op is None else {op}
+
+
 def _tensors(*trees):
     return [leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, _C.Tensor)]
 
@@ -222,14 +244,14 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     """
     policy = policy_fn_or_list
     if isinstance(policy, (list, tuple, set)):
-        ops = [_op_of(op) for op in policy]
-        for op, given in zip(ops, policy, strict=True):
-            if op is None:
+        kept = set()
+        for given in policy:
+            kept |= (ops := _ops_of(given))
+            if not ops:
                 raise ValueError(
                     f"create_selective_checkpoint_contexts: {given!r} in the list is no op; ops are adjoin.mm, "
                     "adjoin.nn.functional.linear, adjoin.ops.NAME"
                 )
-        kept = set(ops)
 
         def policy(context, op, *args, **kwargs):
             return CheckpointPolicy.MUST_SAVE if op in kept else CheckpointPolicy.PREFER_RECOMPUTE

@@ -50,3 +50,16 @@ prepare, prepare_qat, convert, quantize, quantize_qat, quantize_dynamic = map(
 fuse_modules, fuse_modules_qat, get_default_qconfig, get_default_qat_qconfig = map(
     _raises, ("fuse_modules", "fuse_modules_qat", "get_default_qconfig", "get_default_qat_qconfig")
 )
+
+
+class ObserverBase(Module):
+    """For isinstance: no module here watches values to quantize them."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            f"ao.quantization.{type(self).__name__}: there are no quantized kernels; keep the network in float32 or bfloat16"
+        )
+
+
+class FakeQuantizeBase(ObserverBase):
+    """For isinstance: no module here rounds as quantized numbers would."""

@@ -178,7 +178,7 @@ class Conv3d(_ConvNd):
                         self.dilation, self.groups)  # fmt: skip
 
 
-class _ConvTranspose(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution as a layer; weight is (in_channels, out_channels / groups,
     *kernel_size).
 
@@ -205,18 +205,23 @@ class _ConvTranspose(_ConvNd):
         return getattr(F, self._function)(input, self.weight, self.bias, self.stride, self.padding,
                                           extra, self.groups, self.dilation)  # fmt: skip
 
-    def _output_padding(self, input, output_size):
-        count = len(self.kernel_size)
+    def _output_padding(self, input, output_size, stride=None, padding=None, kernel_size=None, num_spatial_dims=None,
+                        dilation=None):  # fmt: skip
+        """What is added at the end so that the output has a size; settings that are left out are the layer's."""
+        if stride is None:
+            stride, padding, kernel_size, dilation = self.stride, self.padding, self.kernel_size, self.dilation
+        count = num_spatial_dims or len(kernel_size)
+        dilation = (1,) * count if dilation is None else dilation
         if len(output_size) not in (count, input.dim()):
             raise ValueError(
                 f"{type(self).__name__}: output_size has {len(output_size)} elements, "
                 f"{count} or {input.dim()} are wanted"
             )
         smallest = [
-            (size - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
+            (size - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel_size[d] - 1) + 1
             for d, size in enumerate(input.shape[-count:])
         ]
-        largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]
+        largest = [size + step - 1 for size, step in zip(smallest, stride, strict=True)]
         wanted = output_size[-count:]
         for low, size, high in zip(smallest, wanted, largest, strict=True):
             if not low <= size <= high:
@@ -227,19 +232,19 @@ class _ConvTranspose(_ConvNd):
         return tuple(size - low for size, low in zip(wanted, smallest, strict=True))
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """Input (N, C_in, L) or (C_in, L)."""
 
     _dims, _function = 1, "conv_transpose1d"
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """Input (N, C_in, H, W) or (C_in, H, W)."""
 
     _dims, _function = 2, "conv_transpose2d"
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """Input (N, C_in, D, H, W) or (C_in, D, H, W)."""
 
     _dims, _function = 3, "conv_transpose3d"

@@ -1,5 +1,7 @@
 """adjoin.nn.utils.stateless: adjoin.func.functional_call under its older name."""
 
+import contextlib
+
 import adjoin
 
 __all__ = ["functional_call"]
@@ -14,3 +16,16 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
     """
     return adjoin.func.functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights,
                                        strict=strict)  # fmt: skip
+
+
+@contextlib.contextmanager
+def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False, stack_weights=False):
+    """Inside, the tensors of a dictionary by dotted name stand in the module's places; what is written to a place then is found
+    in the dictionary afterwards."""
+    with adjoin.func.replaced(module, parameters_and_buffers, tie_weights, strict) as places:
+        try:
+            yield
+        finally:
+            for name, (owner, key) in places.items():
+                if name in parameters_and_buffers and owner.get(key) is not None:
+                    parameters_and_buffers[name] = owner[key]

@@ -4,6 +4,8 @@ import multiprocessing
 import multiprocessing.context
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import adjoin
 
@@ -12,6 +14,9 @@ from ._iterators import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoa
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+_collate_fn_t = Callable[[list], Any]  # for annotations, as the next one
+_worker_init_fn_t = Callable[[int], None]
 
 
 def __getattr__(name):

@@ -1,0 +1,4 @@
+"""adjoin.backends.quantized: which library computes with quantized numbers: none does."""
+
+supported_engines = ["none"]
+engine = "none"
