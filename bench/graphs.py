@@ -3,7 +3,8 @@
 Each case runs in PyTorch eager, torch.compile (BENCH_PYTHON names a Python that has them), jax.jit (JAX_PYTHON), in Adjoin eager, as
 a traced program, in compile(), and in compile(replay=True), each kind in a process of its own, in turns; what is not named is left
 out. The table has medians of the steady state in microseconds, the CPU milliseconds of the first call, and how many kernels ran (a
-fused group counts once) of how many calls. `best` is our fastest program beside the fastest rival, `gate` compile() beside our eager.
+fused group counts once) of how many calls. `best` is our fastest program beside the fastest rival, `gate` compile() and
+compile(replay=True) beside our eager, samples in turn in one process: what else the machine does then is the same for both.
 A goal is a ratio to the best rival; a `*` marks what misses it. --save keeps the figures; --page FILE... writes the table of kept ones
 into bench/README.md.
 """
@@ -49,7 +50,7 @@ def cpu():
 
 
 def torch_like(kind, only):
-    """(name, what makes a step, what tells the kernels that ran) of each case."""
+    """(name, what makes a step, what tells the kernels that ran, what makes a step of the function as it is) of each case."""
     if kind in ("torch", "torch.compile"):
         import torch as T
     else:
@@ -88,7 +89,7 @@ def torch_like(kind, only):
             return None
 
         with T.set_grad_enabled(bool(step_of)):
-            yield name, ready, kernels
+            yield name, ready, kernels, lambda f=f, i=inputs, s=step_of: s[0](f) if s else lambda: f(*i)
 
 
 def jax_like(only):
@@ -102,13 +103,13 @@ def jax_like(only):
         if only and name not in only:
             continue
         f = make()
-        yield name, lambda f=f: lambda: jax.block_until_ready(f()), lambda: None
+        yield name, lambda f=f: lambda: jax.block_until_ready(f()), lambda: None, None
 
 
 def measure(kind, only):
     """Prints a line of JSON for each case."""
     clock = time.process_time if os.environ["OMP_NUM_THREADS"] == "1" else time.perf_counter
-    for name, ready, kernels in jax_like(only) if kind == "jax.jit" else torch_like(kind, only):
+    for name, ready, kernels, as_it_is in jax_like(only) if kind == "jax.jit" else torch_like(kind, only):
         before = cpu()
         step = ready()
         step()
@@ -118,12 +119,20 @@ def measure(kind, only):
             step()
         start = clock()
         step()
-        n, samples = max(1, int(0.02 / max(clock() - start, 1e-7))), []
-        for _ in range(11):
+        n, samples, ratios = max(1, int(0.02 / max(clock() - start, 1e-7))), [], []
+
+        def sample(step, n=n):
             start = clock()
             for _ in range(n):
                 step()
-            samples.append((clock() - start) / n)
+            return (clock() - start) / n
+
+        plain = as_it_is() if kind in ("compile", "replay") else None
+        for _ in range(11):
+            samples.append(sample(step))
+            if plain:
+                ratios.append(samples[-1] / sample(plain))
+        told["gate"] = statistics.median(ratios) if ratios else None
         print(json.dumps({**told, "us": statistics.median(samples) * 1e6, "kernels": ran}), flush=True)
 
 
@@ -167,8 +176,7 @@ def judged(row):
     told = {}
     if rivals and ours:
         told["best"] = min(v["us"] for v in ours.values()) / min(v["us"] for v in rivals.values())
-    if "adjoin" in row and "compile" in row:
-        told["gate"] = row["compile"]["us"] / row["adjoin"]["us"]
+    told["gates"] = [row[k]["gate"] for k in ("compile", "replay") if row.get(k, {}).get("gate")]
     if "adjoin" in row and ours:
         told["own"] = min(v["us"] for v in ours.values()) / row["adjoin"]["us"]
     made = [row[k]["first"] for k in RIVALS[1:] if k in row]
@@ -202,7 +210,8 @@ def table(run):
         made = " / ".join(f"{row[k]['first'] * 1e3:.0f}" for k in RIVALS[1:] if k in row)
         kernels = next((row[k]["kernels"] for k in ("program", "compile") if row.get(k, {}).get("kernels")), None)
         cells = [f"{row[k]['us']:.1f}" if k in row else "" for k in kinds]
-        cells += [ratio("best", goal), str(goal or ""), ratio("gate", GATE), made]
+        gates = " / ".join(f"{g:.2f}{'*' if g > GATE else ''}" for g in told["gates"])
+        cells += [ratio("best", goal), str(goal or ""), gates, made]
         cells += [
             f"{row['program']['first'] * 1e3:.2f}" if "program" in row else "",
             "{} / {}".format(*kernels) if kernels else "",
@@ -256,6 +265,7 @@ def main():
                 "us": statistics.median(line["us"] for line in lines),
                 "first": statistics.median(line["first"] for line in lines),
                 "kernels": lines[0]["kernels"],
+                "gate": statistics.median(line["gate"] for line in lines) if lines[0]["gate"] else None,
             }
             for kind, lines in row.items()
         }

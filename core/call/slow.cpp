@@ -473,6 +473,12 @@ aj_status* left_above(const Kernel* k, const aj_call* call, aj_tensor* target,
   return nullptr;
 }
 
+// By field, as it was written a moment ago: one load across several stores waits until they, and
+// all stores before them, are in the cache.
+inline void put(aj_value* to, const aj_value& from) {
+  to->tag = from.tag, to->aux = from.aux, to->v.u = from.v.u;
+}
+
 // Kernels at the key `top`. A tensor to be written is lent to the kernel's slot; what comes back in
 // any slot is owned.
 aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* given) {
@@ -482,7 +488,7 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   const bool above = top > kAutogradBit;
   Written written[kMaxResults];
   for (uint32_t i = 0; i < call->nrets; i++) {
-    rets[i] = given[i];
+    put(&rets[i], given[i]);
     if (given[i].tag == AJ_TENSOR) rets[i].aux = AJ_VALUE_LENT;
     if (aj_tensor* t = target_of(call, given, i)) written[i] = Written(t);
   }
@@ -536,7 +542,7 @@ aj_status* run_at_key(aj_op* op, uint64_t keys, const aj_value* args, uint32_t n
   if (top < kAutogradBit) below &= ~kAutogradKey;  // recorded by who called
   aj_status* declined = nullptr;
   aj_value given[kMaxResults];
-  std::copy_n(rets, nrets, given);
+  for (uint32_t i = 0; i < nrets; i++) put(&given[i], rets[i]);
   if (k) {
     Frame f(op, below, args, nargs, nrets);
     f.call.rets = rets;

@@ -58,6 +58,12 @@ bool numbers_may_vary(const OpFacts& f) {
   return std::find(std::begin(kinds), std::end(kinds), f.kind) != std::end(kinds);
 }
 
+// From outside, in C order?
+bool is_dense(const aj_value& v) {
+  return v.tag == AJ_TENSOR && has_strides(v.v.tensor) &&
+         (v.v.tensor->obj.flags & (AJ_TENSOR_DENSE | AJ_TENSOR_FREE_ORDER)) == AJ_TENSOR_DENSE;
+}
+
 uint32_t flags_of(const aj_op* op) {
   aj_op_info info{};
   info.struct_size = sizeof info;
@@ -173,6 +179,7 @@ std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   const uint32_t op_flags = flags_of(c->op);
   const bool composite = op_flags & AJ_INFO_COMPOSITE;
   *why = Why::other;
+  if (f.kind == "view" && is_dense(c->args[0])) return nullptr;  // made at once, and never a copy
   if (op_flags & AJ_OP_ALLOCATES) return *why = Why::sizes, nullptr;
   if (c->nrets > 8 || c->device.device_type == meta().device_type) return nullptr;
   if (!calls_) device_ = c->device;

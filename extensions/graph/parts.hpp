@@ -13,12 +13,13 @@ extern const aj_graphs graphs_table;
 struct Seen;
 
 // The order of a block's statements in which each part stands together, and the parts that a
-// compiler has made programs of. first and count are of that order.
+// compiler has made programs of. first and count are of that order. in_order: it is the block's
+// own.
 struct Arranged {
   std::vector<uint32_t> order;
   std::vector<Part> parts;
 };
-Arranged arrange(const Program& p, const Block& b, int32_t device_type);
+Arranged arrange(const Program& p, const Block& b, int32_t device_type, bool in_order);
 
 // How a part is run this time, and what it took.
 class Turn {

@@ -16,19 +16,21 @@ bool renumber(const Program& p, Plan& plan, const std::vector<const Node*>& chan
       if (const Arg& a = s.node->args[i]; a.kind == Arg::Kind::constant && a.sizes.empty())
         s.args[i] = value_of(a);
   };
-  std::for_each(plan.body.steps.begin(), plan.body.steps.end(), take);
-  for (Group& g : plan.body.groups) std::for_each(g.steps.begin(), g.steps.end(), take);
-  for (Part& part : plan.body.parts) {
-    const Step* first = plan.body.steps.data() + part.first;
-    if (std::none_of(first, first + part.count, is)) continue;
-    Seen seen{&p, {}, part.inputs, part.outputs, {}, {}};
-    for (size_t i = 0; i < part.count; i++) seen.nodes.push_back(first[i].node);
-    aj_object* made = nullptr;
-    if (aj_status* s = part.compiler->compile(part.compiler->self, seen.graph(), &made)) {
-      core().status_free(s);
-      return false;
+  for (Sequence* body : {&plan.free.body, &plan.taped.body}) {
+    std::for_each(body->steps.begin(), body->steps.end(), take);
+    for (Group& g : body->groups) std::for_each(g.steps.begin(), g.steps.end(), take);
+    for (Part& part : body->parts) {
+      const Step* first = body->steps.data() + part.first;
+      if (std::none_of(first, first + part.count, is)) continue;
+      Seen seen{&p, {}, part.inputs, part.outputs, {}, {}};
+      for (size_t i = 0; i < part.count; i++) seen.nodes.push_back(first[i].node);
+      aj_object* made = nullptr;
+      if (aj_status* s = part.compiler->compile(part.compiler->self, seen.graph(), &made)) {
+        core().status_free(s);
+        return false;
+      }
+      part.program = {made, [](aj_object* o) { core().release(o); }};
     }
-    part.program = {made, [](aj_object* o) { core().release(o); }};
   }
   return true;
 }

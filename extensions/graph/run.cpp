@@ -54,17 +54,18 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
   }
 }
 
-Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type) {
+Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type,
+                     bool in_order) {
   Sequence s;
   s.inputs = b.inputs;
   s.results = b.results;
-  Arranged arranged = arrange(p, b, device_type);
+  Arranged arranged = arrange(p, b, device_type, in_order);
   s.parts = std::move(arranged.parts);
   for (uint32_t i : arranged.order) {
     const Node& n = b.nodes[i];
     s.steps.push_back(step_of(n));
     for (const Block& inner : n.blocks)
-      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type));
+      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, in_order));
   }
   // Inside of a block values from outside stay: a loop reads them again.
   if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
@@ -113,11 +114,14 @@ class Run {
   // What the program is given.
   void give(uint32_t v, Tensor t) {
     static const uint64_t tape = dispatch().key_mask(AJ_STR_LIT("autograd"));
-    calm_ &= !t.defined() || !(t.get()->keys & tape || t.get()->obj.flags & AJ_TENSOR_VIEW);
+    const bool recorded = t.defined() && t.get()->keys & tape;
+    taped_ |= recorded;
+    calm_ &= !recorded && !(t.defined() && t.get()->obj.flags & AJ_TENSOR_VIEW);
     put(v, std::move(t));
   }
   void put(uint32_t v, Tensor t) { regs_[v] = std::move(t); }
   const Tensor& at(uint32_t v) const { return regs_[v]; }
+  bool taped() const { return taped_ && autograd().grad_mode(); }
   void swap(std::vector<Tensor>& regs) { regs_.swap(regs); }
 
   void sequence(const Sequence& s) {
@@ -241,19 +245,24 @@ class Run {
   }
 
   const Program& p_;
-  bool fuse_, measure_, calm_ = true;
+  bool fuse_, measure_, calm_ = true, taped_ = false;
   std::vector<Tensor> regs_;
   std::vector<int64_t> sizes_;  // of Program::sizes
 };
 
 }  // namespace
 
-std::shared_ptr<const Plan> plan_of(const Program& p, int32_t device_type) {
+static std::shared_ptr<const Plan> plan_of(int32_t device_type) {
   auto plan = std::make_shared<Plan>();
   plan->revision = service_table->revision();
   plan->device_type = device_type;
-  plan->body = sequence_of(p, p.body, true, device_type);
   return plan;
+}
+
+static const Sequence& body_of(const Program& p, const Plan& plan, bool taped) {
+  Plan::Order& o = taped ? plan.taped : plan.free;
+  std::call_once(o.made, [&] { o.body = sequence_of(p, p.body, true, plan.device_type, taped); });
+  return o.body;
 }
 
 int64_t Size::at(const int64_t* symbols) const {
@@ -312,7 +321,8 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
 
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
   Step s = step_of(n);
-  for (const Block& inner : n.blocks) s.blocks.push_back(sequence_of(p, inner, false, kDLCPU));
+  for (const Block& inner : n.blocks)
+    s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, true));
   Run r(p, 0);
   r.swap(regs);
   r.step(s);
@@ -328,7 +338,7 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
   std::shared_ptr<const Plan> plan = p.plan.load();
   const int32_t device_type = nargs && args[0] ? int32_t(args[0]->dl.device.device_type) : kDLCPU;
   if (!plan || plan->device_type != device_type || plan->revision != service_table->revision())
-    p.plan.store(plan = plan_of(p, device_type));
+    p.plan.store(plan = plan_of(device_type));
   Run r(p, flags);
   r.inputs(args, nargs);
   for (const Weight& w : p.weights) {
@@ -337,9 +347,10 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
             "' has no values; a program that was read from text gets them by set_weight");
     r.give(w.value, w.tensor);
   }
-  r.sequence(plan->body);
+  const Sequence& body = body_of(p, *plan, r.taped());
+  r.sequence(body);
   for (uint32_t i = 0; i < nrets; i++) rets[i] = Tensor(r.at(p.body.results[i])).take();
-  p.nodes = plan->body.steps.size();
+  p.nodes = body.steps.size();
   p.passes = r.counts.passes, p.groups = r.counts.groups, p.fused = r.counts.fused;
 }
 

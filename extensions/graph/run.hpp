@@ -3,6 +3,8 @@
 #pragma once
 #include <adjoin/abi/compiler.h>
 
+#include <mutex>
+
 #include "ir.hpp"
 
 namespace adjoin::graph {
@@ -78,12 +80,16 @@ struct Sequence {
 
 // Made for one kind of device, with the compilers that were there.
 struct Plan {
-  Sequence body;
+  // What a tape sees stands in the order in which it was captured: gradients are added up in it.
+  struct Order {
+    std::once_flag made;
+    Sequence body;
+  };
+  mutable Order free, taped;
   int32_t device_type = kDLCPU;
   uint64_t revision = 0;
 };
 
-std::shared_ptr<const Plan> plan_of(const Program& p, int32_t device_type);
 // False: it has to be made again.
 bool renumber(const Program& p, Plan& plan, const std::vector<const Node*>& changed);
 // Groups of the sequence; none reaches into a part or out of it.

@@ -26,6 +26,12 @@ bool is_row_of(const std::vector<int64_t>& row, const std::vector<int64_t>& spac
          std::equal(row.begin(), row.end() - 1, space.begin());
 }
 
+// Many rows of one element? With such a sum the whole part would be declined when it runs.
+bool many_of_one(const std::vector<int64_t>& shape) {
+  return shape.back() == 1 &&
+         std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n > 8; });
+}
+
 class Claiming {
  public:
   Claiming(const aj_graph* g, uint32_t* cluster) : g_(g), cluster_(cluster) {}
@@ -48,7 +54,7 @@ class Claiming {
     DLDataType compute{};
     if (const auto f = folding(g_, n)) {
       const ValueType in = type_of(g_, f->value);
-      if (in.shape.back() > kMostRow) return;
+      if (in.shape.back() > kMostRow || many_of_one(in.shape)) return;
       std::vector<uint32_t> values = {f->value};
       // What a layer norm is scaled by comes from outside.
       for (uint32_t v : {f->weight, f->bias})

@@ -4,7 +4,7 @@
 // Calls move over others, but never over a statement that writes, draws or has blocks: between two
 // of these is a region of its own. In a region a part takes a call if nothing that the call needs
 // depends on the part from outside of it; what depends on which part is a mask of 64 bits, which a
-// region has no more parts than.
+// region has no more parts than. Where the order is to stay, a region is calls that stand together.
 #include <algorithm>
 #include <queue>
 
@@ -51,10 +51,12 @@ void log_once(const std::string& who, aj_status* status) {
 
 class Arranging {
  public:
-  Arranging(const Program& p, const Block& b, int32_t device_type, std::vector<Offer> offers)
+  Arranging(const Program& p, const Block& b, int32_t device_type, bool in_order,
+            std::vector<Offer> offers)
       : p_(p),
         b_(b),
         device_type_(device_type),
+        in_order_(in_order),
         offers_(std::move(offers)),
         claimed_(b.nodes.size()),
         part_(b.nodes.size(), kNone),
@@ -72,7 +74,7 @@ class Arranging {
       }
       size_t end = i;
       open_.clear(), by_key_.clear();
-      for (; end < b_.nodes.size() && !is_barrier(b_.nodes[end]); end++)
+      for (; end < b_.nodes.size() && !is_barrier(b_.nodes[end]) && together(i, end); end++)
         if (!assign(i, end)) break;
       sort(i, end);
       i = end;
@@ -92,6 +94,13 @@ class Arranging {
     uint64_t needs;  // parts that it depends on
     std::vector<uint32_t> nodes;
   };
+
+  // May the two be in one region?
+  bool together(size_t i, size_t j) const {
+    const Claim &a = claimed_[i], &b = claimed_[j];
+    return !in_order_ || (a.offer == b.offer && a.cluster == b.cluster &&
+                          b_.nodes[i].no_grad == b_.nodes[j].no_grad);
+  }
 
   void claims() {
     std::vector<uint32_t> cluster(b_.nodes.size());
@@ -242,6 +251,7 @@ class Arranging {
   const Program& p_;
   const Block& b_;
   int32_t device_type_;
+  bool in_order_;
   std::vector<Offer> offers_;
   std::vector<Claim> claimed_;
   std::vector<uint32_t> part_, made_by_;
@@ -253,14 +263,14 @@ class Arranging {
 
 }  // namespace
 
-Arranged arrange(const Program& p, const Block& b, int32_t device_type) {
+Arranged arrange(const Program& p, const Block& b, int32_t device_type, bool in_order) {
   std::vector<Offer> offers = offers_for(device_type);
   if (offers.empty()) {
     Arranged as_it_is;
     for (uint32_t i = 0; i < b.nodes.size(); i++) as_it_is.order.push_back(i);
     return as_it_is;
   }
-  return Arranging(p, b, device_type, std::move(offers)).whole();
+  return Arranging(p, b, device_type, in_order, std::move(offers)).whole();
 }
 
 }  // namespace adjoin::graph

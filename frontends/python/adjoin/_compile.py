@@ -22,6 +22,7 @@ HINTS = (
 )  # fmt: skip
 OWN = {"check": False, "fused": True}
 TRIES = 3  # calls of each kind that are timed before it is decided
+CLEAR, CLOSE = 0.8, 1.1  # of eager's time: between them it takes more tries
 GAIN = 0.98  # of eager's time, above which it is not worth it
 _all = weakref.WeakSet()  # what reset() reaches
 _C.compile_switches([(vars(compiler), "_stance"), (vars(config), "disable")])
@@ -113,20 +114,26 @@ class Compiled:
             if self.rest:
                 self.rest -= 1
                 return self.function(*args, **kwargs)
-        apart = self.calls & 1 if self.tries < TRIES else self.calls & (self.calls - 1) == 0
+        apart = self.calls & (self.calls - 1) == 0 if self.decided() else self.calls & 1
         if self.lazy is not None and apart:
             return self.compared(args, kwargs)
-        result, calls, known, groups, took = self.written_down(args, kwargs)
+        result, fresh, groups, took = self.written_down(args, kwargs)
         if not groups:
             return self.pass_on("no calls were fused", result)
-        if known < calls:  # met for the first time: no measure
+        if fresh:  # calls that were met for the first time: no measure
             self.misses += 1
             return self.pass_on("its calls are others each time", result) if self.misses > 8 else result
         self.misses = 0
         self.lazy = took if self.lazy is None else min(self.lazy, took)
-        if self.tries >= TRIES and not self.flags:
+        if self.decided() and not self.flags:
             self.together()
         return result
+
+    def decided(self):
+        """What is close takes more tries: somebody else may have had the processor."""
+        if self.tries < TRIES or self.lazy is None:
+            return False
+        return self.tries >= 3 * TRIES or not CLEAR < self.lazy / self.eager < CLOSE
 
     def together(self):
         """The next calls are made in a scope, up to the next one that is compared."""
@@ -141,9 +148,11 @@ class Compiled:
         took = now() - begin
         self.eager = took if self.eager is None else min(self.eager, took)
         self.tries += 1
-        if self.lazy > (GAIN if self.tries >= TRIES else 1.3) * self.eager:
+        # One time alone may be somebody else's.
+        limit = GAIN if self.decided() else 1.3 if self.tries > 1 else 20
+        if self.lazy > limit * self.eager:
             return self.pass_on(f"together {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}", result)
-        if self.tries > 8:  # other sizes may come
+        if self.tries > 3 * TRIES:  # other sizes may come
             self.lazy, self.tries = None, 0
         self.verdict = (
             f"fused: {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}" if self.lazy else self.verdict
@@ -183,8 +192,7 @@ class Compiled:
         after = _C.lazy_stats(memory)
         if after[6] > 20_000:
             _C.lazy_forget(memory)
-        calls, known, _, _, groups = (b - a for a, b in zip(before[:5], after[:5], strict=True))
-        return result, calls, known, groups, took
+        return result, after[6] - before[6], after[4] - before[4], took
 
     def explain(self):
         """What the last call that was written down was, and what became of the function: it prints."""

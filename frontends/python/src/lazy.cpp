@@ -175,8 +175,7 @@ Scoped in_scope(PyObject* memory, uint32_t flags, PyObject* function, PyObject* 
     Py_CLEAR(*out);
     return Scoped::failed;
   }
-  const bool met = after.calls - before.calls == after.matched - before.matched;
-  return met ? Scoped::met : Scoped::fresh;
+  return after.kept > before.kept ? Scoped::fresh : Scoped::met;
 }
 
 bool scope_here() { return opened && table()->depth() > 0; }

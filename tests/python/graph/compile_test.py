@@ -204,6 +204,22 @@ def test_check_option_and_recursion_of_scopes():
     assert bits(outer(x)) == bits(chain(x, x) * 2)
 
 
+def test_draws_and_views_of_arguments_are_no_new_calls():
+    @adjoin.compile
+    def f(x):
+        return nn.functional.dropout((x[0] + x[1]) * 2 + 1, 0.5, True)
+
+    state, x = f._state, adjoin.randn(2, N)
+    fresh = [state.written_down((x,), {})[1] for _ in range(3)]
+    assert fresh[0] and not fresh[1] and not fresh[2]
+    state.calls = 8
+    state.together()  # the next calls are made in a scope, and stay there
+    left = state.face.together
+    for _ in range(3):
+        f(x)
+    assert left > 3 and state.face.together == left - 3
+
+
 def test_an_exception_leaves_no_scope_open():
     @adjoin.compile
     def f(x):

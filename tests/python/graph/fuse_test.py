@@ -197,6 +197,20 @@ def test_other_instruction_sets(isa):
     )
 
 
+def test_sums_of_one_element_do_not_keep_a_chain_apart():
+    x = adjoin.randn(70_001, 1)
+    traced = jit.trace(lambda x: (x.abs().sqrt() + 1, (x * 2).sum(1)), (x,))
+    a, b = traced(x)
+    assert a.equal(x.abs().sqrt() + 1) and b.equal((x * 2).sum(1)) and traced.stats()["groups"] == 1
+
+
+def test_a_tape_sees_calls_in_their_order():
+    # Parts of these are put together over other calls, and gradients of one value come from several.
+    for seed in (9000270, 9000489):
+        _, f, inputs = random_programs.case(seed)
+        assert random_programs.differs(f, inputs, seed % 1000, every=True)[0] is None
+
+
 def test_random_programs_have_the_bits_of_eager():
     full = os.environ.get("ADJOIN_TEST_FULL") == "1"
     bad, fused = random_programs.sweep(SEED, 10_000 if full else 150, every=1 if full else 10)
