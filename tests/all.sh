@@ -15,7 +15,7 @@ step() {
   local name=$1
   shift
   local from=$SECONDS
-  if limit "$@" 2>&1 | tee "$logs/$name"; then echo "-- $name: passed in $((SECONDS - from)) s"; else failed+=("$name"); echo "-- $name: FAILED"; fi
+  if limit "$@" 2>&1 | tee "$logs/$name"; then echo "-- $name: passed in $((SECONDS - from)) s, $SECONDS s after the start"; else failed+=("$name"); echo "-- $name: FAILED"; fi
 }
 # Steps beside each other: start them, then finish tells how each went. Jobs of their own, so that Ctrl-C means there what it means
 # to a program that somebody started.
@@ -37,7 +37,7 @@ finish() {
     wait "${jobs[$name]}" || code=$?
     unset "jobs[$name]"
     cat "$logs/$name"
-    if [ $code = 0 ]; then echo "-- $name: passed"; else failed+=("$name"); echo "-- $name: FAILED"; fi
+    if [ $code = 0 ]; then echo "-- $name: passed, $SECONDS s after the start"; else failed+=("$name"); echo "-- $name: FAILED"; fi
   done
   names=()
 }
