@@ -90,47 +90,6 @@ def _chunk_cat(tensors, dim, num_chunks, *, out=None):
     return made if out is None else out.resize_(made.shape).copy_(made)
 
 
-_REDUCTIONS = {"sum": 0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1}
-
-
-def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
-    """Sums, means, extremes or products of segments of ``axis``, whose ``lengths`` or ``offsets`` are the last dimension of what is given."""
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"segment_reduce: reduce must be one of {', '.join(_REDUCTIONS)}, it is {reduce!r}")
-    if indices is not None:
-        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    if (lengths is None) == (offsets is None):
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    axis = axis % data.dim()
-    if lengths is None:
-        lengths = offsets.diff(dim=-1)
-    if lengths.dim() != axis + 1:
-        raise RuntimeError(
-            f"segment_reduce(): lengths must have {axis + 1} dimensions for axis {axis}, they have {lengths.dim()}"
-        )
-    if not unsafe:
-        if lengths.numel() and int(lengths.min()) < 0:
-            raise RuntimeError("segment_reduce(): lengths contains negative value!")
-        if lengths.numel() and not bool((lengths.sum(-1) == data.size(axis)).all()):
-            raise RuntimeError(
-                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
-            )
-    rows, many, inner = math.prod(data.shape[:axis]), lengths.size(-1), data.shape[axis + 1 :]
-    flat = lengths.reshape(rows, many) if rows else lengths.reshape(0, many)
-    each = _op("arange")(rows * many, device=data.device).repeat_interleave(flat.reshape(-1))
-    taken = data.reshape(rows, data.size(axis), *inner)
-    within = _op("arange")(data.size(axis), device=data.device) < flat.sum(-1, keepdim=True)
-    start = _REDUCTIONS[reduce] if initial is None else initial
-    made = taken.new_full((rows * many, *inner), start)
-    kind = {"max": "amax", "min": "amin"}.get(reduce, reduce)
-    made = (
-        made.index_reduce(0, each, taken[within], kind, include_self=initial is not None and reduce != "mean")
-        if kind != "sum"
-        else (made.index_add(0, each, taken[within]))
-    )
-    return made.reshape(*data.shape[:axis], many, *inner)
-
-
 def _native_batch_norm_legit(input, weight, bias, *rest, out=None):
     """native_batch_norm with running numbers, or without: (input, weight, bias, training, momentum, eps)."""
     from ._layer_functions import native_batch_norm
@@ -210,6 +169,3 @@ def _scaled_mm_v2(
         use_fast_accum,
     )
     return made if out is None else out.resize_(made.shape).copy_(made)
-
-
-_segment_reduce = segment_reduce

@@ -166,7 +166,14 @@ def load(
     file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
     loading = Loading(weights_only, map_location)
     if pickle_module is not None:
-        return unpickled(file, loading, pickle_module, pickle_load_args)
+        try:
+            return unpickled(file, loading, pickle_module, pickle_load_args)
+        except (ModuleNotFoundError, AttributeError) as error:
+            error.add_note(
+                "load: the file holds an object of a class that was there when it was written; bring the class back where it was,"
+                " or save state_dict(), which names none"
+            )
+            raise
     loading.file = file
     return _C.pt_run(file, loading)
 

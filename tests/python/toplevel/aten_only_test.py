@@ -65,37 +65,6 @@ def test_chunks_side_by_side():
         adjoin._chunk_cat([a], 0, 0)
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
-def test_segments(reduce):
-    fold = {"sum": sum, "mean": lambda v: sum(v) / len(v), "max": max, "min": min, "prod": math.prod}[reduce]
-    x = adjoin.randn(7, dtype=adjoin.float64, requires_grad=True)
-    made = adjoin.segment_reduce(x, reduce, lengths=adjoin.tensor([2, 4, 1]))
-    values = x.tolist()
-    assert made.tolist() == pytest.approx([fold(values[:2]), fold(values[2:6]), fold(values[6:])])
-    assert adjoin.equal(adjoin.segment_reduce(x, reduce, offsets=adjoin.tensor([0, 2, 6, 7])), made)
-    assert adjoin.autograd.gradcheck(lambda t: adjoin.segment_reduce(t, reduce, lengths=adjoin.tensor([2, 4, 1])), x)
-    rows = adjoin.randn(2, 3, 2, dtype=adjoin.float64)
-    made = adjoin.segment_reduce(rows, reduce, lengths=adjoin.tensor([[1, 2], [3, 0]]), axis=1, initial=1.0)
-    if reduce == "sum":
-        assert adjoin.allclose(made[0, 1], 1 + rows[0, 1:].sum(0)) and adjoin.allclose(
-            made[1, 1], adjoin.ones(2, dtype=made.dtype)
-        )
-
-
-def test_wrong_segments():
-    x = adjoin.randn(4)
-    for wrong in (
-        {"lengths": adjoin.tensor([1, 2])},
-        {"lengths": adjoin.tensor([5, -1])},
-        {"lengths": adjoin.tensor([[4]])},
-        {},
-    ):
-        with pytest.raises(RuntimeError, match="segment_reduce"):
-            adjoin.segment_reduce(x, "sum", **wrong)
-    with pytest.raises(ValueError, match="prod"):
-        adjoin.segment_reduce(x, "median", lengths=adjoin.tensor([4]))
-
-
 def test_normalization_with_and_without_running_numbers():
     x, mean, var = adjoin.randn(5, 3), adjoin.zeros(3), adjoin.ones(3)
     made = adjoin._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5)
