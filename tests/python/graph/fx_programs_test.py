@@ -21,9 +21,9 @@ def test_a_module_goes_there_and_back():
     graph = fx.from_program(traced)
     graph.graph.lint()
     assert bits(graph(x)) == bits(model(x)) and graph.get_parameter("0.weight") is model[0].weight
-    assert sum(n.op == "call_function" for n in graph.graph.nodes) == traced.code.count("@")
+    assert sum(n.op == "call_function" for n in graph.graph.nodes) == traced.graph.count("@")
     back = fx.to_program(graph, (x,))
-    calls = lambda p: [line.split(" = ")[1].split("(")[0] for line in p.code.splitlines() if "@" in line]  # noqa: E731
+    calls = lambda p: [line.split(" = ")[1].split("(")[0] for line in p.graph.splitlines() if "@" in line]  # noqa: E731
     assert bits(back(x)) == bits(model(x)) and calls(back) == calls(traced)
 
 

@@ -117,7 +117,7 @@ def test_a_trace_inside_of_a_scope_is_a_trace():
     with fresh():
         x = adjoin.ones(3) * 2
         traced = adjoin.jit.trace(lambda t: t * 3, x)
-        assert traced(x).tolist() == [6, 6, 6] and "mul" in traced.code
+        assert traced(x).tolist() == [6, 6, 6] and "mul" in traced.graph
 
 
 def test_limits_and_nested_scopes():

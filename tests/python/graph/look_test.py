@@ -29,7 +29,7 @@ def test_a_picture_has_a_box_for_each_call_and_a_line_for_each_use():
         any(word in (t or "") for t in told)
         for word in ("linear", "tanh", "softmax", "0.weight", "results", "float32[2, 3]")
     )
-    boxes = {b.title.partition("(")[0]: b for floor in arranged(boxes_of(traced.code)) for b in floor}
+    boxes = {b.title.partition("(")[0]: b for floor in arranged(boxes_of(traced.graph)) for b in floor}
     assert {b.title for b in boxes["nn::linear"].takes} == {"%x", "0.weight", "0.bias"}
     assert [b.title for b in boxes["tanh"].takes] == ["nn::linear"]
     assert len(tree.fromstring(picture).findall(SVG + "path")) == sum(len(b.takes) for b in boxes.values())
@@ -60,7 +60,7 @@ def test_loops_writes_and_text_that_means_something_in_xml():
         return jit.while_loop(lambda x, i: i < n, lambda x, i: (x * 1.5, i + 1), (y, n * 0))[0]
 
     traced = jit.trace(f, (adjoin.ones(4), adjoin.tensor(2)))
-    boxes = boxes_of(traced.code)
+    boxes = boxes_of(traced.graph)
     (loop,) = [b for b in boxes if b.title.startswith("while")]
     (end,) = [b for b in boxes if b.title == "end"]
     assert loop in end.takes and any(b.kind == "write" for b in boxes)

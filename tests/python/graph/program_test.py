@@ -57,7 +57,7 @@ fn f(%x: float32[3], %n: int64[]) {
 
 def test_text_is_read_back_as_it_is():
     for traced in programs():
-        text = traced.code
+        text = traced.graph
         assert _C.program_text(_C.program_parse(text)) == text
     for text in TEXTS.values():
         assert _C.program_text(_C.program_parse(text)) == text
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_told_with_its_place(text):
 
 def test_junk_is_an_error_or_a_program():
     rng = random.Random(SEED)
-    corpus = [t.code for t in programs()] + list(TEXTS.values())
+    corpus = [t.graph for t in programs()] + list(TEXTS.values())
     words = [
         "%",
         "(",
@@ -259,8 +259,8 @@ def test_a_program_file_is_no_code(tmp_path):
 def test_sizes_with_a_name_are_any(tmp_path):
     model = small_gpt().eval()
     traced = jit.trace(model, adjoin.randint(0, 32, (3, 8)), dynamic={0: {0: "batch", 1: "length"}})
-    assert "sizes batch, length\n" in traced.code and "int64[batch, length]" in traced.code
-    assert _C.program_text(_C.program_parse(traced.code)) == traced.code
+    assert "sizes batch, length\n" in traced.graph and "int64[batch, length]" in traced.graph
+    assert _C.program_text(_C.program_parse(traced.graph)) == traced.graph
     jit.save(traced, tmp_path / "gpt.aj")
     loaded = jit.load(tmp_path / "gpt.aj")
     for shape in ((1, 1), (2, 5), (5, 32), (3, 8)):

@@ -280,7 +280,7 @@ def shrunk(seed, most=60):
         f, inputs = maker.whole(length)
         door, _ = differs(f, inputs, seed % 1000, every=True)
         if door:
-            return door, [told for _, told in maker.steps], jit.trace(f, tuple(inputs)).code
+            return door, [told for _, told in maker.steps], jit.trace(f, tuple(inputs)).graph
     return None, [], ""
 
 

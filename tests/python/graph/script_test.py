@@ -13,6 +13,7 @@ import pytest
 import script_cases
 import script_tensor_cases  # noqa: F401  (adds to CASES)
 from adjoin import _C, jit, nn
+from adjoin.jit._script.code import environment
 from adjoin.nn import functional as F
 from program_test import SEED
 from script_cases import CASES
@@ -45,6 +46,31 @@ def test_a_scripted_function_gives_what_python_gives(at):
     assert told(scripted(*given(args))) == told(f(*given(args)))
     text = scripted.graph
     assert _C.program_text(_C.program_parse(text)) == text
+    names = environment()
+    exec(scripted.code, names)  # the code is Python, and does the same
+    assert told(names[scripted.name](*given(args))) == told(f(*given(args)))
+
+
+def test_code_of_modules_is_python():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.by = nn.Linear(3, 3), 2
+
+        def forward(self, x, more: float = 1.0):
+            return self.scaled(self.inner(x)) + more
+
+        def scaled(self, x):
+            return x / self.by if x.sum() > 0 else x * self.by
+
+    net, names = Half(), environment()
+    code = jit.script(net).code
+    exec(code, names)
+    for x in (adjoin.ones(2, 3), -adjoin.ones(2, 3)):
+        assert names["Half"].forward(net, x, 0.5).equal(net(x, 0.5))
+    assert "class Half(torch.nn.Module):" in code and "%" not in code
+    exec(jit.trace(net.inner, adjoin.ones(2, 3)).code, names)
+    assert names["forward"](net.inner, adjoin.ones(2, 3)).equal(net.inner(adjoin.ones(2, 3)))
 
 
 class AllCases(nn.Module):

@@ -90,7 +90,7 @@ class ExportedProgram:
     @property
     def code(self):
         """The program as text."""
-        return self._traced.code
+        return self._traced.graph
 
     @property
     def graph_signature(self):

@@ -210,17 +210,25 @@ class _Shown:
     """What a traced function and a traced module show of their program."""
 
     @property
-    def code(self):
+    def graph(self):
+        """The program as text, which is also the form in files."""
         return _C.program_text(self._traced.program.handle)
 
-    graph = code
+    @property
+    def code(self):
+        """The program as Python, for people: `exec(code, jit._code.environment(...))` defines a function that does the same."""
+        from ._code import python_of
+
+        return python_of(self.graph, isinstance(self, TracedModule))
+
+    inlined_graph = graph
 
     def _repr_svg_(self):
         """What a notebook shows: each call a box under those whose results it takes."""
         from ._picture import svg
 
         handle = self._traced.program.handle
-        return svg(self.code, lambda line: _C.program_source(handle, line))
+        return svg(self.graph, lambda line: _C.program_source(handle, line))
 
     def stats(self):
         """Of the last run: calls of the program, walks over whole tensors, fused groups, calls inside of them."""

@@ -41,7 +41,14 @@ class _Shown:
     def graph(self):
         return _C.program_text(self._handle)
 
-    code = inlined_graph = graph
+    inlined_graph = graph
+
+    @property
+    def code(self):
+        """The program as Python, for people; `graph` is the text that files hold."""
+        from .code import python_of
+
+        return python_of(self.graph)
 
     def save(self, f, _extra_files=None):
         from .._traced import save
