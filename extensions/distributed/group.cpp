@@ -2,6 +2,7 @@
 #include "group.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace adjoin::distributed {
 
@@ -12,11 +13,10 @@ using kit::text;
 namespace {
 
 constexpr size_t kHistory = 2048;
-constexpr int64_t kLook = 50;   // how often who waits looks around
 constexpr int64_t kTell = 500;  // a work that waits so long is compared with the others'
-constexpr int64_t kLeft =
-    1000;  // what is on its way from a process that has ended arrives in this time
-constexpr int64_t kAsk = 200;  // how often the server is asked who has ended
+constexpr int64_t kAsk = 200;   // how often the server is asked who has ended
+// What is on its way from a process that has ended arrives while it is asked so often.
+constexpr int64_t kLeft = 5;
 constexpr int64_t kWarn = 10000;
 constexpr int64_t kClose = 2000;
 constexpr int64_t kCause = 1500;  // the watch's word on what an engine has found
@@ -166,8 +166,6 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
                       : c.kind == AJ_COLL_RECV ? text(" from rank ", ranks_[size_t(c.peer)])
                                                : "",
                       label_ == "default" ? "" : text(" of group ", label_));
-  w->fingerprint = c.fingerprint;
-  w->began = now_ms();
   w->record = record;
   kit::check(engine_->start(comm_, &c, 1, &w->work));
   w->group = shared_from_this();
@@ -216,8 +214,10 @@ bool Group::test(Work& w) {
 void Group::wait(Work& w, int64_t timeout_ms) {
   if (timeout_ms < 0) timeout_ms = timeout_ms_;
   const int64_t began = now_ms();
+  int64_t waited = w.asked = 0;
   for (;;) {
-    aj_status* s = engine_->wait(w.work, std::min(kLook, std::max<int64_t>(timeout_ms, 1)));
+    aj_status* s =
+        engine_->wait(w.work, std::clamp<int64_t>(timeout_ms - waited, 1, pause_after(waited)));
     if (!s) {
       w.record->state = Record::done;
       link_->waits(false);
@@ -226,18 +226,27 @@ void Group::wait(Work& w, int64_t timeout_ms) {
     if (kit::core().status_code(s) != AJ_DEADLINE) engine_failed(w, s);
     kit::core().status_free(s);
     link_->waits(true);
-    look(w, now_ms() - began, timeout_ms);
+    waited = now_ms() - began;
+    look(w, waited, timeout_ms);
   }
+}
+
+// Of the threads of a process that wait one warns, and not for each work.
+bool Group::warns() {
+  static std::atomic<int64_t> last = -kWarn;
+  int64_t before = last.load(), now = now_ms();
+  return now - before >= kWarn && last.compare_exchange_strong(before, now);
 }
 
 // What may be wrong with a work that is not done.
 void Group::look(Work& w, int64_t waited, int64_t timeout_ms) {
   if (std::string why = link_->broken(); !why.empty()) fail(w, why);
   if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
-  if (waited > kLeft && waited - w.asked > kAsk) {
+  if (waited - w.asked > std::max(kAsk, int64_t(ranks_.size()) / 4)) {
     w.asked = waited;
     // Whoever ended first: others may have ended because of that one.
-    if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
+    const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]);
+    if (r >= 0 && ++w.left >= kLeft)
       fail(w, text("rank ", r,
                    " has ended its part (destroy_process_group, or the end of its program), and "
                    "does not take part; every process must start the same collectives: has one "
@@ -247,7 +256,7 @@ void Group::look(Work& w, int64_t waited, int64_t timeout_ms) {
     w.told = true;
     tell_that_it_waits(w);
   }
-  if (waited > timeout_ms || (!w.warned && waited > kWarn)) {
+  if (waited > timeout_ms || (!w.warned && waited > kWarn && warns())) {
     std::string others;
     try {
       others = link_->others();

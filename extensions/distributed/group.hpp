@@ -35,7 +35,7 @@ struct Work {
   std::shared_ptr<Record> record;
   std::vector<aj_tensor*> keep;
   std::string order;  // which order it stands in: the group's, or that of a pair of processes
-  int64_t fingerprint = 0, began = 0, asked = 0;
+  int64_t asked = 0, left = 0;  // when it asked who has left, how often it has heard of one
   void* work = nullptr;
   bool told = false, warned = false;
   ~Work();
@@ -61,6 +61,7 @@ class Group : public std::enable_shared_from_this<Group> {
   std::deque<std::shared_ptr<Record>> records();
   void tell_that_it_waits(Work& w);
   void look(Work& w, int64_t waited, int64_t timeout_ms);
+  static bool warns();
   [[noreturn]] void fail(Work& w, const std::string& why, int32_t code = AJ_ABORTED);
   [[noreturn]] void engine_failed(Work& w, aj_status* s);
   void abort(const std::string& why);
@@ -80,7 +81,7 @@ class Group : public std::enable_shared_from_this<Group> {
   uint64_t teller_ = 0;
   bool aborted_ = false;
   std::string why_;
-  uint64_t next_ = 0;
+  uint64_t next_ = 0, told_ = 0;  // of the last collective, and of the last one told of as waiting
   std::map<std::string, uint64_t>
       pairs_;  // numbers of sends and receives, each pair and tag its own
   std::deque<std::shared_ptr<Record>> history_;

@@ -1,4 +1,6 @@
 // extensions/distributed/history.cpp: what a group tells of its last collectives.
+#include <algorithm>
+
 #include "group.hpp"
 
 namespace adjoin::distributed {
@@ -40,15 +42,19 @@ std::string Group::ring() {
 // The server compares it with the others' works. One that an engine ended early on this side, as a
 // broadcast on its root, may be the one that does not fit.
 void Group::tell_that_it_waits(Work& w) {
+  std::vector<std::shared_ptr<Record>> all;
+  if (!w.record->transfer) {
+    std::lock_guard hold(lock_);
+    for (const auto& r : history_)
+      if (!r->transfer && r->seq > told_ && r->seq < w.record->seq &&
+          r->seq + kBefore >= w.record->seq)
+        all.push_back(r);
+    told_ = std::max(told_, w.record->seq);
+  }
+  all.push_back(w.record);
   Frame f(Ask::waits);
-  f.text(w.order).number(int64_t(w.record->seq)).number(w.fingerprint).text(describe(*w.record));
-  std::deque<std::shared_ptr<Record>> before;
-  if (!w.record->transfer)
-    for (const auto& r : records())
-      if (!r->transfer && r->seq < w.record->seq && r->seq + kBefore >= w.record->seq)
-        before.push_back(r);
-  f.number(int64_t(before.size()));
-  for (const auto& r : before) f.number(int64_t(r->seq)).number(r->fingerprint).text(describe(*r));
+  f.text(w.order).number(int64_t(all.size()));
+  for (const auto& r : all) f.number(int64_t(r->seq)).number(r->fingerprint).text(describe(*r));
   link_->send(std::move(f));
 }
 

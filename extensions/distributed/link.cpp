@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kBeat = 1000;
 constexpr int64_t kNews = 200;  // a beat comes earlier where there is news
+constexpr size_t kRoom = 8192;  // thousands of links may be in one process
 constexpr int64_t kServerSilence = 10000;
 // How long an answer that needs no waiting may take.
 constexpr int64_t kAnswer = 60000;
@@ -134,7 +135,7 @@ void Link::close() {
     pending_.clear();
     changed_.notify_all();
   }
-  (void)!write(wake_write_.get(), "x", 1);
+  wake();
   thread_.join();
   shutdown(socket_.get(), SHUT_RDWR);
 }
@@ -142,12 +143,19 @@ void Link::close() {
 void Link::run() {
   Inbox in;
   std::string body;
-  std::vector<char> room(65536);
+  std::vector<char> room(kRoom);
   std::string told;
   int64_t beaten = 0, heard = now_ms();
   for (;;) {
+    int64_t pause = kBeat;
+    {
+      std::lock_guard hold(lock_);
+      quiet_ = doing_ == told;
+      if (joined_) pause = std::max<int64_t>(beaten + (quiet_ ? kBeat : kNews) - now_ms(), 0);
+    }
     pollfd waits[] = {{socket_.get(), POLLIN, 0}, {wake_read_.get(), POLLIN, 0}};
-    poll(waits, 2, int(kNews));
+    poll(waits, 2, int(pause));
+    if (waits[1].revents) (void)!read(wake_read_.get(), room.data(), room.size());
     std::string now;
     uint32_t line;
     bool beats;
@@ -243,10 +251,10 @@ Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms) {
     pending_[id] = &answer;
   }
   send(std::move(f));
-  const int64_t until = now_ms() + timeout_ms;
+  const int64_t began = now_ms(), until = began + timeout_ms;
   std::unique_lock hold(lock_);
   auto answered = [&] { return answer.kind != Say::beat; };
-  while (!changed_.wait_for(hold, milliseconds(50), answered)) {
+  while (!changed_.wait_for(hold, milliseconds(pause_after(now_ms() - began)), answered)) {
     hold.unlock();
     const bool stop = kit::core().interrupted();
     hold.lock();
@@ -275,6 +283,8 @@ void Link::join(const std::string& world, int rank, int size) {
   ask(id, std::move(f), kAnswer);
   std::lock_guard hold(lock_);
   joined_ = true;
+  size_ = size_t(size);
+  wake();
 }
 
 void Link::leave() {
@@ -300,7 +310,10 @@ void Link::doing(const std::string& what, uint32_t line) {
   std::lock_guard hold(lock_);
   doing_ = what;
   doing_line_ = line;
+  if (std::exchange(quiet_, false)) wake();
 }
+
+void Link::wake() { (void)!write(wake_write_.get(), "x", 1); }
 
 uint64_t Link::tells(std::function<std::string()> ring) {
   static std::atomic<uint64_t> last = 0;
@@ -349,7 +362,7 @@ int Link::first_left(const std::vector<int32_t>& ranks, int but) {
   const uint32_t id = ticket();
   std::string left;
   try {
-    left = ask(id, Frame(Ask::left, id), 2000).text;
+    left = ask(id, std::move(Frame(Ask::left, id).number(ranks.size() == size_)), 2000).text;
   } catch (const kit::Error&) {  // whoever asks hears why elsewhere
     return -1;
   }

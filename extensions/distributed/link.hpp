@@ -67,6 +67,7 @@ class Link {
   void hear(const std::string& body);
   void tell_ring();
   void server_gone(const char* why);
+  void wake();
 
   Socket socket_, wake_read_, wake_write_;
   std::string server_, address_;
@@ -81,6 +82,8 @@ class Link {
   std::mutex tellers_lock_;
   std::map<uint64_t, std::function<std::string()>> tellers_;
   bool joined_ = false, gone_ = false, stop_ = false;
+  bool quiet_ = false;  // the thread sleeps, and the server knows what this process does
+  size_t size_ = 0;     // of the world
   aj_store store_;
   std::thread thread_;
 };

@@ -19,7 +19,8 @@ namespace {
 using kit::text;
 
 constexpr int64_t kTick = 100;
-constexpr int kMostNamed = 32;  // processes in a message
+constexpr size_t kCompared =
+    1024;  // of a group's collectives that somebody waited in, the last ones
 // Who started a process tells how it ended a moment after its connection breaks.
 constexpr int64_t kWaitForCause = 400;
 
@@ -167,8 +168,10 @@ void Server::serve(Connection& c, Reader& r) {
       c.world.clear();
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::left: {
+      const bool one = r.number();
       std::string ranks;
-      for (int rank : left_[c.world]) ranks += text(rank, " ");
+      for (int rank : left_[c.world])
+        if (rank != c.rank && !(one && !ranks.empty())) ranks += text(rank, " ");
       return reply(c, std::move(Frame(Say::value, r.id).text(ranks)));
     }
     case Ask::ended: {
@@ -187,16 +190,8 @@ void Server::serve(Connection& c, Reader& r) {
       c.ring = r.text();
       c.asked = false;
       return finish_reports();
-    case Ask::where: {
-      std::string said;
-      int more = -kMostNamed;
-      for (const Connection& other : connections_)
-        if (&other != &c && other.world == c.world && !other.world.empty() && ++more <= 0)
-          said += text(said.empty() ? "" : "; ", name_of(other), ": ",
-                       other.doing.empty() ? "outside of collectives" : other.doing.c_str());
-      if (more > 0) said += text("; and ", more, " more");
-      return reply(c, std::move(Frame(Say::value, r.id).text(said)));
-    }
+    case Ask::where:
+      return reply(c, std::move(Frame(Say::value, r.id).text(others_of(c))));
     default:
       return serve_key(c, r);
   }
@@ -256,29 +251,22 @@ void Server::key_set(const std::string& key) {
 
 // Processes that stand at the same place of a group's order must have started the same there.
 void Server::compare(Connection& c, Reader& r) {
-  const std::string group = r.text();
-  Waiting mine;
+  auto& first = waiting_[c.world + "\n" + r.text()];
+  std::string disagree;
   auto take = [&] {
     const int64_t seq = r.number(), fingerprint = r.number();
-    mine[seq] = {fingerprint, r.text()};
+    std::string what = r.text();
+    const auto [other, is_new] = first.try_emplace(seq, Started{fingerprint, c.rank, what});
+    const Started& theirs = other->second;
+    if (is_new || theirs.rank == c.rank || theirs.fingerprint == fingerprint) return;
+    disagree = text("the processes disagree: ", theirs.text, " (rank ", theirs.rank, ") meets ",
+                    what, " (", name_of(c),
+                    "); every process must start the same collectives, "
+                    "with the same dtypes and sizes, in the same order");
   };
-  take();
-  for (int64_t before = r.number(); before > 0; before--) take();
-  auto& others = waiting_[c.world + "\n" + group];
-  for (const auto& [seq, started] : mine)
-    for (const auto& [rank, other] : others) {
-      auto theirs = other.find(seq);
-      if (rank == c.rank || theirs == other.end() ||
-          theirs->second.fingerprint == started.fingerprint)
-        continue;
-      return tell_world(c.world,
-                        text("the processes disagree: ", theirs->second.text, " (rank ", rank,
-                             ") meets ", started.text, " (", name_of(c),
-                             "); every process must start the same collectives, "
-                             "with the same dtypes and sizes, in the same order"),
-                        nullptr);
-    }
-  others[c.rank] = std::move(mine);
+  for (int64_t all = r.number(); all > 0 && disagree.empty(); all--) take();
+  while (first.size() > kCompared) first.erase(first.begin());
+  if (!disagree.empty()) tell_world(c.world, disagree, nullptr);
 }
 
 std::string Server::name_of(const Connection& c) const {

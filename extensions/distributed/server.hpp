@@ -40,12 +40,11 @@ class Server {
     uint32_t id;
     int64_t until;
   };
-  struct Started {
+  struct Started {  // a collective, as the first process tells of it that waits there or behind it
     int64_t fingerprint;
+    int rank;
     std::string text;
   };
-  // Of a process that is in a collective that takes long: that one and those before it, by number.
-  using Waiting = std::map<int64_t, Started>;
   struct Reporting {
     Connection* who;
     uint32_t id;
@@ -65,6 +64,8 @@ class Server {
   void report(Connection& c, uint32_t id);
   void finish_reports();
   std::string everything() const;
+  std::string others_of(const Connection& c) const;
+  std::string named(const std::vector<const Connection*>& who) const;
   void look_at_clock();
   void gone(Connection& c);
   void lose(Connection& c, const std::string& how);
@@ -77,7 +78,7 @@ class Server {
   std::multimap<std::string, Waiter> waiters_;  // by key
   std::list<Reporting> reports_;
   std::map<std::string, std::string> keys_;
-  std::map<std::string, std::map<int, Waiting>> waiting_;        // by world and group
+  std::map<std::string, std::map<int64_t, Started>> waiting_;    // by world and group, by number
   std::map<std::pair<std::string, int64_t>, std::string> ends_;  // host and process: how it ended
   std::map<std::string, std::string> why_broken_;                // by world; the first cause
   std::map<std::string, std::vector<int>> left_;                 // by world, in order

@@ -1,6 +1,7 @@
 // extensions/distributed/sockets.hpp: connections of the control channel.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -10,6 +11,11 @@ namespace adjoin::distributed {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+// How long who waits sleeps before he looks around: the longer, the longer he has waited; there may
+// be thousands in one process.
+inline int64_t pause_after(int64_t waited_ms) {
+  return std::clamp<int64_t>(waited_ms / 20, 50, 250);
+}
 inline int64_t now_ms() {
   return std::chrono::duration_cast<milliseconds>(Clock::now().time_since_epoch()).count();
 }

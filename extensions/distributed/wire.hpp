@@ -19,15 +19,16 @@ enum class Ask : uint8_t {  // from a process
   count,   // prefix
   join,    // world, rank, size, host, process number
   beat,    // what it does now
-  waits,   // group, seq, fingerprint, description: it has waited a while; how many came before, and
-           // these
+  waits,   // it has waited a while: group, how many collectives, then seq, fingerprint, description
+           // of
+           // each: those before it that it has not told of, and it
   tell,    // why it is about to end
   leave,   //
   ended,   // process number, host, how: from who started it
   where,   // what the others do
   report,  // everything about all worlds, with everybody's last works
   ring,    // the last works, a line each
-  left,    // who of the world has ended in order: ranks, the first one first
+  left,    // whether one is enough: who else of the world has ended in order, the first one first
 };
 enum class Say : uint8_t {  // from the server
   value,                    // text

@@ -35,41 +35,48 @@ struct Model {
 
 std::shared_ptr<Hall> Hall::of(const std::string& name, int size) {
   static std::mutex& lock = *new std::mutex;
-  static auto& halls = *new std::map<std::string, std::weak_ptr<Hall>>;
+  static auto& halls = *new std::map<std::pair<std::string, int>, std::weak_ptr<Hall>>;
   std::lock_guard hold(lock);
   std::erase_if(halls, [](const auto& h) { return h.second.expired(); });
-  auto found = halls[name].lock();
-  if (!found) halls[name] = found = std::make_shared<Hall>(size);
+  auto& place = halls[{name, size}];
+  auto found = place.lock();
+  if (!found) place = found = std::make_shared<Hall>(size);
   return found;
 }
 
-std::shared_ptr<Meeting> Hall::come(int rank, const aj_coll& c) {
+void Bell::ring() {
+  { std::lock_guard hold(lock); }  // who has looked already waits by now
+  rings.notify_all();
+}
+
+std::shared_ptr<Meeting> Hall::come(int rank, const aj_coll& c, const std::shared_ptr<Bell>& bell) {
   static const Model model;
   const bool transfer = kit::comm::is_transfer(c);
   const Key key = {transfer, c.seq, c.fingerprint};
-  std::lock_guard hold(lock_);
+  std::unique_lock hold(lock_);
   auto& m = open_[key];
   if (!m) {
     m = std::make_shared<Meeting>();
     m->who.resize(transfer ? 2 : size_t(size_));
   }
-  m->who[transfer ? m->come : size_t(rank)] = std::make_shared<kit::comm::Request>(c, size_);
+  m->who[transfer ? m->come : size_t(rank)] = {std::make_unique<kit::comm::Request>(c, size_),
+                                               bell};
   auto mine = m;
   if (++m->come < m->who.size()) return mine;
   std::vector<kit::comm::Request*> all;
-  for (const auto& r : m->who) all.push_back(r.get());
+  for (const auto& guest : m->who) all.push_back(guest.wants.get());
   open_.erase(key);
   together(all);
-  mine->done = true;
   mine->at = free_ = std::max(Clock::now(), free_) + model.of(all[0]->bytes());
-  mine->changed.notify_all();
+  mine->done = true;
+  hold.unlock();
+  for (const auto& guest : mine->who) guest.bell->ring();
   return mine;
 }
 
 void Hall::give_up(const std::shared_ptr<Meeting>& m) {
-  if (m->done) return;
+  std::lock_guard hold(lock_);
   std::erase_if(open_, [&](const auto& o) { return o.second == m; });
-  m->changed.notify_all();
 }
 
 }  // namespace adjoin::simulated

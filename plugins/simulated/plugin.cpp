@@ -9,9 +9,10 @@
 namespace adjoin::simulated {
 namespace {
 
-struct State {  // of one process in one hall
+struct State {  // of one process in one hall; what changes is under the bell's lock
   std::shared_ptr<Hall> hall;
-  bool aborted = false;
+  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
+  bool ends = false, aborted = false;  // aborted: nobody reads or writes its memory any more
   std::string why;
   std::vector<std::weak_ptr<Meeting>> started;
 };
@@ -38,8 +39,9 @@ class Comm {
    private:
     bool wait_until(Clock::time_point until) {
       for (auto& m : meetings_) {
-        std::unique_lock hold(state_->hall->lock());
-        if (!m->changed.wait_until(hold, until, [&] { return m->done || state_->aborted; }))
+        std::unique_lock hold(state_->bell->lock);
+        if (!state_->bell->rings.wait_until(hold, until,
+                                            [&] { return m->done || state_->aborted; }))
           return false;
         if (!m->done) kit::raise(AJ_ABORTED, state_->why);
         if (m->at > until) {
@@ -60,27 +62,33 @@ class Comm {
   std::unique_ptr<Work> start(const aj_coll* c, uint32_t n) {
     kit::comm::refuse_wrong(c, n);
     std::vector<std::shared_ptr<Meeting>> meetings;
-    {
-      std::lock_guard hold(state_->hall->lock());
-      std::erase_if(state_->started, [](const auto& m) { return m.expired(); });
-    }
     for (uint32_t i = 0; i < n; i++) {
-      meetings.push_back(state_->hall->come(rank_, c[i]));
-      std::lock_guard hold(state_->hall->lock());
+      meetings.push_back(state_->hall->come(rank_, c[i], state_->bell));
+      std::unique_lock hold(state_->bell->lock);
+      std::erase_if(state_->started, [](const auto& m) { return m.expired(); });
       state_->started.push_back(meetings.back());
-      if (!state_->aborted) continue;
-      state_->hall->give_up(meetings.back());
+      if (!state_->ends) continue;
+      hold.unlock();
+      for (const auto& m : meetings) state_->hall->give_up(m);
       kit::raise(AJ_ABORTED, state_->why);
     }
     return std::make_unique<Work>(state_, std::move(meetings));
   }
   void abort(const std::string& why) {
-    std::lock_guard hold(state_->hall->lock());
-    if (state_->aborted) return;
-    state_->aborted = true;
-    state_->why = why;
-    for (auto& held : state_->started)
+    std::vector<std::weak_ptr<Meeting>> started;
+    {
+      std::lock_guard hold(state_->bell->lock);
+      if (std::exchange(state_->ends, true)) return;
+      state_->why = why;
+      started.swap(state_->started);
+    }
+    for (auto& held : started)
       if (auto m = held.lock()) state_->hall->give_up(m);
+    {
+      std::lock_guard hold(state_->bell->lock);
+      state_->aborted = true;
+    }
+    state_->bell->ring();
   }
   void close(int64_t) { abort("the communicator is closed"); }
 

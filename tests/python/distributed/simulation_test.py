@@ -1,5 +1,7 @@
 """tests/python/distributed/simulation_test.py: threads that each are a process: their groups, their errors, their checkpoints."""
 
+import re
+
 import pytest
 
 import adjoin
@@ -89,3 +91,66 @@ def test_copies_of_layers_in_parts_refuse_what_they_do_not_do():
             net(adjoin.ones(1, 4))
 
     simulation.run(process, 4)
+
+
+def test_groups_of_one_name_and_other_sizes_do_not_meet():
+    from adjoin import _C
+    from adjoin.distributed import _collectives, store
+
+    server, port = store.serve("127.0.0.1", 0)
+    links = [_C.dist_connect("127.0.0.1", port, 20000) for _ in range(3)]
+    opened = [_C.dist_group_open(link, "same", "same", "simulated", "cpu", 0, tuple(range(size)), rank, 20000)
+              for link, size, rank in zip(links, (1, 2, 2), (0, 0, 1), strict=True)]  # fmt: skip
+    tensors = [adjoin.full((2,), float(i)) for i in range(3)]
+    works = [_C.dist_start(native, _collectives.ALL_REDUCE, 0, -1, 0, 2, t, t, None, None, 1.0)
+             for native, t in zip(opened, tensors, strict=True)]  # fmt: skip
+    for work in works:
+        _C.dist_work_wait(work, 20000)
+    assert [t.tolist() for t in tensors] == [[0, 0], [3, 3], [3, 3]]
+    for native, link in zip(opened, links, strict=True):
+        _C.dist_group_close(native)
+        _C.dist_disconnect(link)
+    store.end(server)
+
+
+def test_who_is_missing_among_many():
+    said = {}
+
+    def process(rank):
+        if rank not in (3, 7):
+            try:
+                dist.all_reduce(adjoin.ones(1))
+            except dist.DistBackendError as error:
+                said[rank] = str(error)
+            if len(said) == 10:
+                all_have_said.set()
+        all_have_said.wait(20)
+
+    import datetime
+    import threading
+
+    all_have_said = threading.Event()
+    simulation.run(process, 12, timeout=datetime.timedelta(seconds=1))
+    for text in said.values():
+        assert re.search(
+            r"the others: rank 3 \(host \S+, pid \d+\), rank 7 \(host .*\): outside of collectives; ranks ", text
+        ), text
+        assert re.search(r"ranks [-, \d]+: all_reduce #1 sum float32\[1\] at .*simulation_test.py:\d+", text), text
+    assert "; ranks 1, 2, 4-6, 8-11: " in said[0], said
+
+
+def test_large_and_small_parameters_begin_as_those_of_rank_0():
+    def process(rank):
+        made = adjoin.Generator().manual_seed(rank)
+        shapes = ((600, 500), (3,), (500, 600), (70, 70), (500, 600), (2, 2))
+        net = adjoin.nn.ParameterList([adjoin.nn.Parameter(adjoin.rand(*s, generator=made)) for s in shapes])
+        net[2].data = adjoin.rand(600, 500, generator=made).t()  # no place for a message
+        net = adjoin.nn.parallel.DistributedDataParallel(net)
+        other = adjoin.nn.Linear(2, 2 + rank % 2)
+        with pytest.raises(RuntimeError, match=r"the modules differ: rank 0 has \('weight', \(2, 2\)"):
+            adjoin.nn.parallel.DistributedDataParallel(other)
+        return [p.detach() for p in net.module]
+
+    first, *others = simulation.run(process, 3)
+    assert first[2].std() > 0.2
+    assert all(p.equal(q) for other in others for p, q in zip(first, other, strict=True))

@@ -1,6 +1,7 @@
 """adjoin.distributed.simulation: many processes as threads of this one, over the engine ``simulated``."""
 
 import itertools
+import sys
 import threading
 
 from . import _group, store
@@ -35,17 +36,20 @@ def run(function, world_size, args=(), *, timeout=default_pg_timeout):
             _group.destroy_process_group()
             del _group._thread.place
 
-    before = threading.stack_size(_STACK)
+    before, turn = threading.stack_size(_STACK), sys.getswitchinterval()
     try:
+        # Each thread that waits for the interpreter wakes once a turn: thousands of them would do little else.
+        sys.setswitchinterval(max(turn, world_size * turn / 16))
         threads = [threading.Thread(target=process, args=(rank,), daemon=True) for rank in range(world_size)]
-        for thread in threads:
-            thread.start()
-    finally:
-        threading.stack_size(before)
-    try:
+        try:
+            for thread in threads:
+                thread.start()
+        finally:
+            threading.stack_size(before)
         for thread in threads:
             thread.join()
     finally:  # without the server who still waits gives up
+        sys.setswitchinterval(turn)
         store.end(server)
     if errors:
         raise next((e for e in errors if not isinstance(e, DistBackendError)), errors[0])

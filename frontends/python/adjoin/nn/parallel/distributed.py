@@ -16,6 +16,7 @@ from ._parts import Parts, in_parts
 
 _MEGABYTE = 1 << 20
 _FIRST_BUCKET = _MEGABYTE  # the backward pass ends with little to wait for
+_TOGETHER = _MEGABYTE  # smaller tensors go together in one message
 
 
 class GradBucket:
@@ -168,19 +169,31 @@ def _tensors_of(value):
 
 
 def _broadcast(tensors, group, root=0):
-    """Those of one of the group's processes to all, few messages for many tensors."""
+    """Those of one of the group's processes to all: few messages for many tensors, and no copy of large ones."""
     by_kind = {}
-    for t in tensors:
-        t = t.to_local() if in_parts(t) else t
-        by_kind.setdefault((t.dtype, t.device), []).append(t.detach())
     with adjoin.no_grad():
-        for same in by_kind.values():
-            flat = adjoin.cat([t.reshape(-1) for t in same])
-            dist.broadcast(flat, group=group, group_src=root)
-            begin = 0
-            for t in same:
-                t.copy_(flat[begin : begin + t.numel()].reshape(t.shape))
-                begin += t.numel()
+        for t in tensors:
+            t = (t.to_local() if in_parts(t) else t).detach()
+            size = t.numel() * t.element_size()
+            if size >= _TOGETHER and t.is_contiguous():
+                dist.broadcast(t, group=group, group_src=root)
+                continue
+            same, held = by_kind.pop((t.dtype, t.device), ([], 0))
+            if same and held + size > _TOGETHER:
+                _broadcast_together(same, group, root)
+                same, held = [], 0
+            by_kind[t.dtype, t.device] = [*same, t], held + size
+        for same, _ in by_kind.values():
+            _broadcast_together(same, group, root)
+
+
+def _broadcast_together(tensors, group, root):
+    flat = adjoin.cat([t.reshape(-1) for t in tensors])
+    dist.broadcast(flat, group=group, group_src=root)
+    begin = 0
+    for t in tensors:
+        t.copy_(flat[begin : begin + t.numel()].reshape(t.shape))
+        begin += t.numel()
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -228,7 +241,14 @@ class DistributedDataParallel(Module, Joinable):
         object.__setattr__(self, "_parts", Parts(cut, self.process_group) if cut else None)
 
     def _agree(self, named):
+        import hashlib
+
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in named]
+        digest = int.from_bytes(hashlib.blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
+        both = adjoin.tensor([digest, -digest])  # equal everywhere: the largest is the least
+        dist.all_reduce(both, dist.ReduceOp.MAX, self.process_group)
+        if both[0] == -both[1]:
+            return
         all_of_them = [None] * self.process_group.size()
         dist.all_gather_object(all_of_them, mine, self.process_group)
         for rank, theirs in enumerate(all_of_them):
