@@ -71,6 +71,7 @@ KNOWN = {
     ("forward derivatives", "logcumsumexp"): "1e-12 from the sums in long double, PyTorch 1e-6",
     **{("strides of views", name): _KNOTS for name in ("conj", "H", "mH")},
     ("values", "nn.functional.interpolate.bicubic"): "of bytes by one, where PyTorch's weights of 16 bits round otherwise",
+    ("values", "_upsample_bilinear2d_aa"): "of bytes by one, where PyTorch's weights of 16 bits round otherwise",
     ("batching", "masked_select"): "another shape for each sample is refused, even where the counts agree",
 }  # fmt: skip
 LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
