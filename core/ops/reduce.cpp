@@ -208,7 +208,7 @@ aj_status* nansum_body(void*, aj_call* call) {
     Tensor total = sum(x, dim, kept, dtype);
     // A sum that is a number had none but numbers to add; asking a processor further away costs
     // more.
-    if (x.device().device_type == kDLCPU && has_values(x) &&
+    if (x.has_memory() && x.device().device_type == kDLCPU && has_values(x) &&
         !any(isnan(total.detach())).item<bool>())
       return b.ret(0, total);
     b.ret(0, sum(where(isnan(x), 0, x), dim, kept, dtype));

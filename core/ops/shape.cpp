@@ -432,8 +432,9 @@ aj_status* one_hot_body(void*, aj_call* call) {
     int64_t n = b.integer(1);
     if (t.numel() == 0) {
       want(n > 0, "num_classes must be given for a tensor without elements");
-    } else if (n > 0 && t.device().device_type != kDLCPU) {
-      // The device finds a wrong class where it writes: nothing waits for it.
+    } else if (n > 0 && (t.device().device_type != kDLCPU || !t.has_memory())) {
+      // A wrong class is found where it is written: nobody waits for a device, or takes a batch
+      // apart.
     } else {
       want(amin(t).item<int64_t>() >= 0, "a class is negative");
       int64_t largest = amax(t).item<int64_t>();

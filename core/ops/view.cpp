@@ -342,7 +342,7 @@ aj_status* expand_view(void*, aj_call* call) {
       want(from == shape[i] || from == 1, "shape ", shown(t), " does not expand to ",
            shown(c.ints(1)), ". The expanded size of the tensor (", shape[i],
            ") must match the existing size (", from, ") at non-singleton dimension ", i);
-      if (from == shape[i]) strides[i] = i < added ? behind : t.stride(i - added);
+      if (from == shape[i] && t.ndim()) strides[i] = i < added ? behind : t.stride(i - added);
       behind = shape[i] * strides[i];
     }
     c.view(t.dtype(), shape, strides);

@@ -149,4 +149,42 @@ void rule_index_select(Batch& b) {
   b.give(0, block_moved(index_at(b.tensor(0), p.list), dim, 1, 0));
 }
 
+// input, dim, index, source, alpha.
+void rule_index_add(Batch& b) {
+  const int64_t rank = b.rank(0), dim = b.args[1].v.i;
+  if (rank == 0 || b.rank(3) != rank || b.rank(2) != 1) return rule_loop(b);
+  if (!b.in_place()) b.set(0, b.spread(0), true);
+  b.set(3, b.spread(3), true);
+  if (!b.is_batched(2)) {  // one index: the dimension is one further back
+    b.args[1].v.i++;
+    b.run();
+    return;
+  }
+  // The samples and the dimension as one; each sample's places behind those of the samples before.
+  const int64_t n = b.tensor(0).size(dim + 1), samples = b.size();
+  const Tensor& index = b.tensor(2);
+  auto joined = [&](const Tensor& t) {
+    const Tensor moved = block_moved(t, dim + 1, 1, 1);
+    std::vector<int64_t> sizes(moved.shape().begin() + 1, moved.shape().end());
+    sizes[0] *= samples;
+    return reshape(moved, sizes);
+  };
+  const Tensor before =
+      reshape(arange(Scalar(samples), index.dtype(), index.device()) * n, {-1, 1});
+  // What lies outside of its own sample lies outside of all: the kernel refuses it.
+  const Tensor inside = logical_and(ge(index, 0), lt(index, Scalar(n)));
+  const Tensor places = reshape(where(inside, index + before, Scalar(samples * n)), {-1});
+  const Tensor into = joined(b.tensor(0)), source = joined(b.tensor(3));
+  static constinit Op add("index_add");
+  const aj_value args[] = {value(into), value(int64_t(0)), value(places), value(source), b.args[4]};
+  const Tensor made = kit::run(add.get(), args, 5);
+  std::vector<int64_t> sizes(made.shape().begin(), made.shape().end());
+  sizes[0] = n;
+  sizes.insert(sizes.begin(), samples);
+  const Tensor back = block_moved(reshape(made, sizes), 1, 1, dim + 1);
+  if (!b.in_place()) return b.give(0, back);
+  copy_(b.tensor(0), back);
+  b.give(0, b.tensor(0));
+}
+
 }  // namespace adjoin::transform

@@ -119,4 +119,54 @@ void rule_layer_norm(Batch& b) {
   b.give(0, out);
 }
 
+// input, weight, bias, running mean, running variance, training, ...: one set of parameters: the
+// samples are more images; else each sample has channels of its own.
+void rule_batch_norm(Batch& b) {
+  const bool training = b.args[5].v.i != 0, kept = b.is_tensor(3) || b.is_tensor(4);
+  if (b.size() == 0 || b.rank(0) < 2 || (training && kept)) return rule_loop(b);
+  bool own = training;
+  for (uint32_t i = 1; i < 5; i++) own |= b.is_batched(i);
+  const int64_t n = b.size();
+  if (!own) {
+    b.set(0, merged(b.spread(0), 0), true);
+    b.run();
+    b.give(0, divided(b.result(0), 0, n));
+    b.out_dims[1] = b.out_dims[2] = -1;
+    return;
+  }
+  b.set(0, into_channels(b.spread(0)), true);
+  for (uint32_t i = 1; i < 5; i++)
+    if (b.is_tensor(i)) b.set(i, merged(b.spread(i), 0), true);
+  b.run();
+  const int64_t channels = b.result(0).size(1);
+  b.give(0, out_of_channels(b.result(0), n));
+  for (uint32_t i : {1u, 2u}) {
+    if (b.result(i).numel() == channels && channels)
+      b.give(i, divided(b.result(i), 0, n));
+    else
+      b.out_dims[i] = -1;
+  }
+}
+
+// The samples into the images, and into the boxes, whose first number is their image's.
+void rule_regions(Batch& b) {
+  if (b.size() == 0) return rule_loop(b);
+  const int64_t n = b.size();
+  const int count = b.facts.find("batch_size"), boxes = b.facts.find("rois");
+  const int64_t images = count >= 0 ? b.args[count].v.i : b.tensor(0).size(b.is_batched(0));
+  for (uint32_t i = 0; i < b.call->nargs; i++) {
+    if (!b.is_tensor(i)) continue;
+    Tensor t = b.spread(i);
+    if (int(i) == boxes) {
+      const Tensor first = arange(Scalar(n), t.dtype(), t.device()) * images;
+      const Tensor own = slice(t, 2, 0, 1) + reshape(first, {n, 1, 1});
+      t = cat({own, slice(t, 2, 1)}, 2);
+    }
+    b.set(i, merged(t, 0), true);
+  }
+  if (count >= 0) b.args[count].v.i *= n;
+  b.run();
+  for (uint32_t i = 0; i < b.facts.nresults; i++) b.give(i, divided(b.result(i), 0, n));
+}
+
 }  // namespace adjoin::transform

@@ -14,10 +14,13 @@ void rule_linear_weight_backward(Batch& b);
 void rule_index(Batch& b);
 void rule_index_put(Batch& b);
 void rule_index_select(Batch& b);
+void rule_index_add(Batch& b);
 // layers.cpp
 void rule_convolution(Batch& b);
 void rule_convolution_backward(Batch& b);
 void rule_layer_norm(Batch& b);
+void rule_batch_norm(Batch& b);
+void rule_regions(Batch& b);  // boxes of images
 // makers.cpp
 void rule_copy_of(Batch& b);  // clone, to
 void rule_like(Batch& b);     // zeros_like

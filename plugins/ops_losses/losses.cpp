@@ -30,7 +30,7 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
                     shown(x), ", which may lack the last dimension, it has ", shown(b.tensor(2)));
     {
       NoGradGuard off;
-      bool looks = has_values(var) && !(b.call()->flags & AJ_CALL_CAPTURING);
+      bool looks = var.has_memory() && has_values(var) && !(b.call()->flags & AJ_CALL_CAPTURING);
       if (looks && any(lt(var, 0)).item<bool>())
         kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
                       "var has negative entry/entries; a variance is not negative");

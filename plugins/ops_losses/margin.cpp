@@ -100,13 +100,15 @@ Listed listed_by_ops(const Tensor& x, const Tensor& target) {
   const int64_t rows = x.size(0), classes = x.size(1);
   {
     NoGradGuard off;
-    if (has_values(target) && any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
+    if (target.has_memory() && has_values(target) &&
+        any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
       raise_target(target, classes, -1, "the end of a row");
   }
   Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);
   Tensor safe = where(listed, target, number_of(target, 0));
   Tensor hits = scatter_add_(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
-  if (has_values(target)) {  // columns where no row lists a target add nothing
+  if (target.has_memory() &&
+      has_values(target)) {  // columns where no row lists a target add nothing
     int64_t most = amax(sum(listed, {1}), {}).item<int64_t>();
     listed = slice(listed, 1, 0, most);
     safe = slice(safe, 1, 0, most);
@@ -123,7 +125,7 @@ aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
     int64_t rows = x.size(0), classes = x.size(1);
     if (b.tensor(0).ndim()) want_shape(b.tensor(1), "target", b.tensor(0).shape());
     Tensor target = classes_of(b.tensor(1), {rows, classes});
-    auto [places, compared] = target.device().device_type == kDLCPU
+    auto [places, compared] = target.has_memory() && target.device().device_type == kDLCPU
                                   ? listed_on_host(target, classes)
                                   : listed_by_ops(x, target);
     Tensor gap = unsqueeze(1 - gather(x, 1, places), 2) + unsqueeze(x, 1);

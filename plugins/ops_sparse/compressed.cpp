@@ -8,22 +8,56 @@ namespace {
 bool by_rows(Layout l) { return l == Layout::sparse_csr || l == Layout::sparse_bsr; }
 bool in_blocks(Layout l) { return l == Layout::sparse_bsr || l == Layout::sparse_bsc; }
 
-Tensor each_line(const Tensor& begins) {  // the row of each element
-  const int64_t n = begins.numel() - 1;
-  Tensor many = slice(begins, 0, 1) - slice(begins, 0, 0, n);
-  return repeat_interleave(counting(begins, n), to(many, int64));
+// The row of each element, of all matrices one after the other.
+Tensor each_line(const Tensor& begins) {
+  const int64_t d = begins.ndim() - 1, n = begins.size(d) - 1;
+  Tensor many = slice(begins, d, 1) - slice(begins, d, 0, n);
+  Tensor lines = expand(counting(begins, n), many.shape());
+  return repeat_interleave(reshape(lines, {-1}), reshape(to(many, int64), {-1}));
+}
+
+int64_t stacked(const Parts& p) {  // how many matrices
+  return product(std::span(p.size).first(size_t(p.batch())));
+}
+
+// Values without the dimensions of the stack.
+Tensor flat_values(const Parts& p) {
+  if (!p.batch()) return p.values;
+  Sizes shape{stacked(p) * p.count()};
+  for (int64_t d = p.batch() + 1; d < p.values.ndim(); ++d) shape.push_back(p.values.size(d));
+  return reshape(p.values, shape);
+}
+
+// The matrix of each element as rows of coordinates in the stack; each has `times` elements.
+std::vector<Tensor> matrices_of(const Parts& p, int64_t times) {
+  std::vector<Tensor> rows(size_t(p.batch()));
+  Tensor which = counting(p.indices, stacked(p) * times);
+  which = floor_divide(which, std::max<int64_t>(times, 1));
+  for (size_t d = rows.size(); d-- > 0;) {
+    rows[d] = remainder(which, std::max<int64_t>(p.size[d], 1));
+    which = floor_divide(which, std::max<int64_t>(p.size[d], 1));
+  }
+  return rows;
 }
 
 // Rows and columns of what values hold, in their order, blocks element by element: (2, n).
 Tensor pairs(const Parts& p) {
-  Tensor line = each_line(p.indices), other = to(p.plain, int64);
+  Tensor line = each_line(p.indices), other = reshape(to(p.plain, int64), {-1});
   Tensor row = by_rows(p.layout) ? line : other, column = by_rows(p.layout) ? other : line;
-  if (!in_blocks(p.layout)) return stack({row, column}, 0);
-  const int64_t n = p.count(), h = p.values.size(1), w = p.values.size(2);
+  const int64_t at = p.batch();
+  std::vector<Tensor> lines;
+  if (!in_blocks(p.layout)) {
+    if (at) lines = matrices_of(p, p.count());
+    lines.push_back(row), lines.push_back(column);
+    return stack(lines, 0);
+  }
+  const int64_t n = stacked(p) * p.count(), h = p.values.size(at + 1), w = p.values.size(at + 2);
   Sizes all{n, h, w};
   row = expand(reshape(row * h, {n, 1, 1}) + reshape(counting(row, h), {1, h, 1}), all);
   column = expand(reshape(column * w, {n, 1, 1}) + reshape(counting(row, w), {1, 1, w}), all);
-  return stack({reshape(row, {-1}), reshape(column, {-1})}, 0);
+  if (at) lines = matrices_of(p, p.count() * h * w);
+  lines.push_back(reshape(row, {-1})), lines.push_back(reshape(column, {-1}));
+  return stack(lines, 0);
 }
 
 Tensor begins_of(const Tensor& lines, int64_t n) { return row_begins(contiguous(lines), n); }
@@ -61,15 +95,86 @@ Parts in_block_layout(const Parts& coo, Layout layout, int64_t h, int64_t w) {
   return made;
 }
 
+// Matrix by matrix: they are few beside their elements.
+void check_stack(const Parts& p) {
+  const int64_t at = p.batch(), blocks = in_blocks(p.layout) ? 2 : 0;
+  const size_t lead = size_t(at);
+  want(p.values.ndim() > at + blocks, "values must have ", at + blocks + 1,
+       " dimensions at least for indices of shape ", shown(p.indices), ", their shape is ",
+       shown(p.values));
+  want(p.size.size() >= lead + 2, "size ", shown(p.size), " must have ", at + 2,
+       " dimensions at least for indices of shape ", shown(p.indices));
+  for (const Tensor* t : {&p.indices, &p.plain, &p.values})
+    want(std::ranges::equal(t->shape().first(lead), std::span(p.size).first(lead)),
+         "indices and values must begin with the dimensions of the stack, size is ", shown(p.size),
+         ", a shape is ", shown(*t));
+  const int64_t n = stacked(p);
+  auto flat = [&](const Tensor& t) {
+    Sizes shape{n};
+    for (int64_t d = at; d < t.ndim(); ++d) shape.push_back(t.size(d));
+    return reshape(t, shape);
+  };
+  const Tensor indices = flat(p.indices), plain = flat(p.plain), values = flat(p.values);
+  for (int64_t i = 0; i < n; ++i) {
+    Parts one;
+    one.layout = p.layout;
+    one.size = Sizes(p.size.begin() + at, p.size.end());
+    one.indices = select(indices, 0, i);
+    one.plain = select(plain, 0, i);
+    one.values = select(values, 0, i);
+    check_compressed(one);
+  }
+}
+
+// COO with a stack's dimensions in front as one compressed stack; each matrix has as many elements.
+Parts stack_of(const Parts& coo, Layout layout) {
+  const int64_t at = coo.sparse_dim() - 2, n = coo.count();
+  const bool rows = layout == Layout::sparse_csr;
+  Parts made;
+  made.layout = layout;
+  made.size = coo.size;
+  const int64_t many = product(std::span(coo.size).first(size_t(at)));
+  const int64_t lines = coo.size[size_t(at) + (rows ? 0 : 1)];
+  want(many > 0 && n % many == 0, "matrices of a stack must have as many elements each; there are ",
+       n, " in ", many, " matrices");
+  Tensor matrix = flat_places(slice(coo.indices, 0, 0, at), coo.size);
+  Tensor line = select(coo.indices, 0, at + (rows ? 0 : 1)),
+         other = select(coo.indices, 0, at + (rows ? 1 : 0)), values = coo.values;
+  Tensor key = matrix * lines + line;
+  if (!rows) {
+    Tensor order = argsort(key, 0, false, true);
+    key = index_select(key, 0, order), other = index_select(other, 0, order);
+    values = index_select(values, 0, order);
+  }
+  const int64_t each = n / many;
+  Tensor begins = begins_of(key, many * lines);
+  Tensor first = reshape(counting(key, many) * each, {many, 1});
+  Tensor own = as_strided(begins, {many, lines + 1}, {lines, 1}) - first;
+  want(all(eq(select(own, 1, lines), each)).item<bool>(),
+       "matrices of a stack must have as many elements each");
+  auto shaped = [&](const Tensor& t, std::span<const int64_t> more) {
+    Sizes shape(coo.size.begin(), coo.size.begin() + at);
+    shape.insert(shape.end(), more.begin(), more.end());
+    return contiguous(reshape(t, shape));
+  };
+  made.indices = shaped(own, Sizes{lines + 1});
+  made.plain = shaped(other, Sizes{each});
+  Sizes inner{each};
+  for (int64_t s : coo.dense_size()) inner.push_back(s);
+  made.values = shaped(values, inner);
+  return made;
+}
+
 }  // namespace
 
 void check_compressed(const Parts& p) {
   const bool rows = by_rows(p.layout), blocks = in_blocks(p.layout);
   const std::string_view first = rows ? "crow_indices" : "ccol_indices",
                          second = rows ? "col_indices" : "row_indices";
-  want(p.indices.ndim() == 1 && p.plain.ndim() == 1, first, " and ", second,
-       " must have one dimension, their shapes are ", shown(p.indices), " and ", shown(p.plain),
-       "; stacks of compressed matrices are not there, use COO");
+  want(p.indices.ndim() >= 1 && p.plain.ndim() == p.indices.ndim(), first, " and ", second,
+       " must have one dimension, and those of a stack in front, their shapes are ",
+       shown(p.indices), " and ", shown(p.plain));
+  if (p.batch()) return check_stack(p);
   want((p.indices.dtype() == int64 || p.indices.dtype() == int32) &&
            p.plain.dtype() == p.indices.dtype(),
        first, " and ", second, " must both be int64 or int32, they are ", p.indices.dtype(),
@@ -119,15 +224,18 @@ Parts coo_of(const Parts& p) {
   made.indices = pairs(p);
   Sizes shape{made.indices.size(1)};
   for (int64_t s : p.dense_size()) shape.push_back(s);
-  made.values = reshape(p.values, shape);
+  made.values = reshape(flat_values(p), shape);
   made.coalesced = p.layout == Layout::sparse_csr || made.count() < 2;
   return made;
 }
 
 Parts in_layout(const Parts& given, Layout layout, Ints blocks) {
   if (given.layout == layout && (blocks.is_none() || !in_blocks(layout))) return given;
+  if (given.batch() && given.count() == 0 && layout != Layout::sparse_coo)
+    return nothing_like(given, layout, given.dtype(), given.values.device());
   Parts p = coalesced(coo_of(given));
   if (layout == Layout::sparse_coo) return p;
+  if (p.sparse_dim() > 2 && !in_blocks(layout)) return stack_of(p, layout);
   want(p.sparse_dim() == 2, "compressed layouts have 2 sparse dimensions, the tensor has ",
        p.sparse_dim(), "; its size is ", shown(p.size));
   if (in_blocks(layout)) {
@@ -147,10 +255,39 @@ Parts in_layout(const Parts& given, Layout layout, Ints blocks) {
   return made;
 }
 
+// The sizes of p without elements; its blocks stay where the layout has some.
+Parts nothing_like(const Parts& p, Layout layout, DLDataType dtype, DLDevice device) {
+  if (layout == Layout::sparse_coo)
+    return empty_coo(p.size, p.batch() + p.sparse_dim(), dtype, device);
+  const int64_t at = p.batch();
+  const bool blocks = in_blocks(layout);
+  want(!p.is_coo() && blocks == in_blocks(p.layout), layout_name(layout),
+       " is not made after the sizes of ", layout_name(p.layout), " alone");
+  const int64_t h = blocks ? p.values.size(at + 1) : 1, w = blocks ? p.values.size(at + 2) : 1;
+  const Sizes lead(p.size.begin(), p.size.begin() + at);
+  auto sized = [&](std::initializer_list<int64_t> more) {
+    Sizes shape = lead;
+    shape.insert(shape.end(), more);
+    return shape;
+  };
+  Parts made;
+  made.layout = layout;
+  made.size = p.size;
+  const size_t row = size_t(at);
+  const int64_t lines = by_rows(layout) ? p.size[row] / h : p.size[row + 1] / w;
+  made.indices = zeros(sized({lines + 1}), p.indices.dtype(), device);
+  made.plain = zeros(sized({0}), p.plain.dtype(), device);
+  Sizes shape = blocks ? sized({0, h, w}) : sized({0});
+  for (int64_t s : p.dense_size()) shape.push_back(s);
+  made.values = zeros(shape, dtype, device);
+  return made;
+}
+
 // As another one lies: its layout, and its blocks.
 Parts laid_like(const Parts& p, const Parts& like) {
-  const int64_t blocks[] = {in_blocks(like.layout) ? like.values.size(1) : 0,
-                            in_blocks(like.layout) ? like.values.size(2) : 0};
+  const int64_t at = like.batch();
+  const int64_t blocks[] = {in_blocks(like.layout) ? like.values.size(at + 1) : 0,
+                            in_blocks(like.layout) ? like.values.size(at + 2) : 0};
   return in_layout(p, like.layout, in_blocks(like.layout) ? Ints(blocks, 2) : Ints());
 }
 
@@ -213,7 +350,11 @@ aj_status* sparse_compressed_vjp(void*, aj_grad_call* call) {
     want(p.layout == Layout::sparse_csr || p.layout == Layout::sparse_csc, "a gradient of ",
          layout_name(p.layout), " must have the same places");
     p.values = p.plain;  // whose shape alone counts
-    d.set(2, sparse_at(g, places(p)));
+    Tensor found = sparse_at(g, places(p));
+    if (!p.batch()) return d.set(2, found);
+    Sizes shape = sizes_of(p.plain);
+    for (int64_t i = 1; i < found.ndim(); ++i) shape.push_back(found.size(i));
+    d.set(2, reshape(found, shape));
   });
 }
 
@@ -223,7 +364,7 @@ aj_status* sparse_convert_body(void*, aj_call* call) {
     const Parts* p = maybe_parts(b.tensor(0));
     const int64_t dense = b.integer(3);
     if (!p)
-      want(layout == Layout::sparse_coo || b.tensor(0).ndim() == 2 + dense, layout_name(layout),
+      want(layout == Layout::sparse_coo || b.tensor(0).ndim() >= 2 + dense, layout_name(layout),
            " has 2 sparse dimensions, the tensor has ", b.tensor(0).ndim(), " and dense_dim is ",
            dense);
     Parts from = p ? *p : coo_of_dense(b.tensor(0), b.tensor(0).ndim() - dense);
@@ -244,7 +385,7 @@ aj_status* sparse_convert_vjp(void*, aj_grad_call* call) {
 
 aj_status* compressed_indices_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Parts& p = parts_of(b.tensor(0), "input");
+    const Parts& p = any_parts_of(b.tensor(0), "input");
     const bool rows = b.integer(2) == int64_t(Layout::sparse_csr);
     if (p.is_coo() || rows != (p.layout == Layout::sparse_csr || p.layout == Layout::sparse_bsr))
       refuse(rows ? "crow_indices and col_indices" : "ccol_indices and row_indices", p,

@@ -116,6 +116,12 @@ const Parts* maybe_parts(const Tensor& t) {
 }
 
 const Parts& parts_of(const Tensor& t, std::string_view who) {
+  const Parts& p = any_parts_of(t, who);
+  if (p.batch()) refuse(who, p, "a stack of matrices is not taken here, one matrix is");
+  return p;
+}
+
+const Parts& any_parts_of(const Tensor& t, std::string_view who) {
   const Parts* p = maybe_parts(t);
   if (!p && t.has_memory())
     kit::raise(AJ_WRONG_TYPE, who,

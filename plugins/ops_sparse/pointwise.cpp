@@ -16,7 +16,7 @@ Tensor on_values(const aj_op* op, const aj_value* args, uint32_t nargs, const Te
 // An op that maps 0 to 0. Sums of what stands at one place come first: it need not be linear.
 aj_status* unary(void*, aj_call* call) {
   return kernel(call, [&](const kit::Values& v) {
-    Parts p = coalesced(parts_of(v.tensor(0), "input"));
+    Parts p = coalesced(any_parts_of(v.tensor(0), "input"));
     return wrapped(with_values(p, on_values(call->op, call->args, call->nargs, p.values)));
   });
 }
@@ -109,7 +109,7 @@ Parts plus(const Parts& a, const Parts& b, const Scalar& alpha) {
   if (!a.is_coo() || !b.is_coo()) {
     if (a.layout == b.layout && same_places(a, b))
       return with_values(a, a.values + (alpha == Scalar(1) ? b.values : mul(b.values, alpha)));
-    if (a.layout == Layout::sparse_csr && b.layout == a.layout && a.dense_dim() == 0)
+    if (a.layout == Layout::sparse_csr && b.layout == a.layout && a.dense_dim() == 0 && !a.batch())
       return csr_plus(a, b, alpha);
     return laid_like(coalesced(plus(coo_of(a), coo_of(b), alpha)), a);
   }
@@ -225,8 +225,8 @@ aj_status* unary_vjp(void* self, aj_grad_call* call) {
     if (!d.grad(0).defined() || !d.need(0)) return;
     const auto* known = static_cast<const Known*>(self);
     const Tensor& input = d.tensor(0);
-    Tensor s = parts_of(input, "input").is_coo() ? coalesce(input) : input;
-    const Parts& p = parts_of(s, "input");
+    Tensor s = any_parts_of(input, "input").is_coo() ? coalesce(input) : input;
+    const Parts& p = any_parts_of(s, "input");
     Tensor made =
         through(known->op, call->saved, known->nargs, _values(s), values_like(d.grad(0), p));
     d.set(0, with_places(p, made));

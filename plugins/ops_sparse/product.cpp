@@ -59,6 +59,9 @@ Parts times_sparse(const Parts& x, const Parts& y) {
 Tensor product_of(const Tensor& a, const Tensor& b) {
   want_matrices(a, b);
   const Parts *x = maybe_parts(a), *y = maybe_parts(b);
+  for (const Parts* p : {x, y})
+    if (p && p->batch())
+      refuse("matmul", *p, "a stack of matrices is not multiplied, one matrix is");
   if (x && y) return wrapped(laid_like(times_sparse(*x, *y), *x));
   if (x) return times_dense(*x, b);
   if (y) {  // (b^T a^T)^T

@@ -91,25 +91,28 @@ Tensor summed_rows(const Parts& p, const std::vector<bool>& over, std::optional<
 
 aj_status* sum_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    const Parts& p = parts_of(v.tensor(0), "input");
+    const Parts& p = any_parts_of(v.tensor(0), "input");
     Ints dim = v.ints(1);
     if (dim.is_none() || dim.empty()) {
       Tensor made = sum(p.values, {}, false, v.maybe<DLDataType>(3));
       return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
     }
+    auto dtype = v.maybe<DLDataType>(3);
+    if (v.flag(2) && !dtype && is_integral(p.values)) dtype = int64;
+    if (p.batch()) refuse("sum", p, "a stack of matrices is summed as a whole");
     if (p.layout == Layout::sparse_csr && v.flag(2) && !p.dense_dim())
-      return summed_rows(p, marked(dim, int64_t(p.size.size())), v.maybe<DLDataType>(3));
+      return summed_rows(p, marked(dim, int64_t(p.size.size())), dtype);
     if (!p.is_coo())
       refuse("sum", p, "sums along dimensions are there for COO, and for CSR with keepdim=True");
     const std::vector<bool> over = marked(dim, int64_t(p.size.size()));
-    Tensor made = summed(p, over, v.maybe<DLDataType>(3));
+    Tensor made = summed(p, over, dtype);
     return v.flag(2) ? with_ones(made, over) : made;
   });
 }
 
 aj_status* mean_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    const Parts& p = parts_of(v.tensor(0), "input");
+    const Parts& p = any_parts_of(v.tensor(0), "input");
     Ints dim = v.ints(1);
     if (!dim.is_none() && !dim.empty()) refuse("mean", p, "the mean of all elements is there");
     Tensor made = sum(p.values, {}, false, v.maybe<DLDataType>(3)) / double(product(p.size));
@@ -161,7 +164,7 @@ aj_status* sum_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     const Tensor& g = d.grad(0);
     if (!g.defined() || !d.need(0)) return;
-    const Parts& p = parts_of(d.tensor(0), "input");
+    const Parts& p = any_parts_of(d.tensor(0), "input");
     if (is_sparse(g) && !p.is_coo())
       return d.set(0, with_places(p, sparse_at(g, kept_places(places(p), marked(d.ints(1), 2)))));
     if (is_sparse(g) && d.flag(2)) return d.set(0, spread_from_ones(g, p, d.ints(1)));

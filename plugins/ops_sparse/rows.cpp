@@ -88,14 +88,15 @@ aj_status* coo_join_body(void*, aj_call* call) {
 }
 
 aj_status* values_body(void*, aj_call* call) {
-  return kit::compose(
-      call, [](kit::Body& b) { give(b.call(), parts_of(b.tensor(0), "input").values.detach()); });
+  return kit::compose(call, [](kit::Body& b) {
+    give(b.call(), any_parts_of(b.tensor(0), "input").values.detach());
+  });
 }
 
 aj_status* values_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     if (!d.grad(0).defined()) return;
-    const Parts& p = parts_of(d.tensor(0), "input");
+    const Parts& p = any_parts_of(d.tensor(0), "input");
     d.set(0, with_places(p, d.grad(0)));
   });
 }
@@ -103,7 +104,7 @@ aj_status* values_vjp(void*, aj_grad_call* call) {
 namespace {
 
 const Parts& in_order(const Tensor& t, std::string_view what) {
-  const Parts& p = parts_of(t, "input");
+  const Parts& p = any_parts_of(t, "input");
   want(!p.is_coo() || p.coalesced, what, "() wants a coalesced tensor; call coalesce() first, or _",
        what, "() for them as they are kept");
   return p;
@@ -133,7 +134,7 @@ aj_status* coalesced_indices_body(void*, aj_call* call) {
 }
 aj_status* nnz_body(void*, aj_call* call) {
   return kit::compose(
-      call, [](kit::Body& b) { b.ret(0, Scalar(parts_of(b.tensor(0), "input").count())); });
+      call, [](kit::Body& b) { b.ret(0, Scalar(any_parts_of(b.tensor(0), "input").count())); });
 }
 aj_status* sparse_dim_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
@@ -148,8 +149,9 @@ aj_status* dense_dim_body(void*, aj_call* call) {
   });
 }
 aj_status* is_coalesced_body(void*, aj_call* call) {
-  return kit::compose(
-      call, [](kit::Body& b) { b.ret(0, Scalar(bool(parts_of(b.tensor(0), "input").coalesced))); });
+  return kit::compose(call, [](kit::Body& b) {
+    b.ret(0, Scalar(bool(any_parts_of(b.tensor(0), "input").coalesced)));
+  });
 }
 
 aj_status* coalesce_body(void*, aj_call* call) {
@@ -167,7 +169,7 @@ aj_status* coo_coalesce_body(void*, aj_call* call) {
 
 aj_status* sparse_to_dense_body(void*, aj_call* call) {
   return kit::compose(
-      call, [](kit::Body& b) { give(b.call(), dense_of(parts_of(b.tensor(0), "input"))); });
+      call, [](kit::Body& b) { give(b.call(), dense_of(any_parts_of(b.tensor(0), "input"))); });
 }
 
 aj_status* sparse_to_dense_vjp(void*, aj_grad_call* call) {
@@ -195,7 +197,7 @@ aj_status* sparse_mask_body(void*, aj_call* call) {
     const Tensor &t = b.tensor(0), &mask = b.tensor(1);
     want(std::ranges::equal(t.shape(), mask.shape()),
          "input and mask must have one shape, they have ", shown(t), " and ", shown(mask));
-    const Parts& p = parts_of(mask, "mask");
+    const Parts& p = any_parts_of(mask, "mask");
     b.ret(0, with_places(p, values_like(t, p)));
   });
 }

@@ -13,7 +13,7 @@ const Parts& coo(const Tensor& t, std::string_view op) {
 
 aj_status* clone_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    Parts p = parts_of(v.tensor(0), "input");
+    Parts p = any_parts_of(v.tensor(0), "input");
     p.indices = clone(p.indices);
     if (p.plain.defined()) p.plain = clone(p.plain);
     p.values = clone(p.values);
@@ -23,7 +23,7 @@ aj_status* clone_kernel(void*, aj_call* call) {
 
 aj_status* to_copy_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    Parts p = parts_of(v.tensor(0), "input");
+    Parts p = any_parts_of(v.tensor(0), "input");
     const DLDevice device = v.device(2);
     p.indices = to(p.indices, std::nullopt, device);
     if (p.plain.defined()) p.plain = to(p.plain, std::nullopt, device);
@@ -33,20 +33,28 @@ aj_status* to_copy_kernel(void*, aj_call* call) {
 }
 
 // zeros_like and empty_like: nothing is kept.
-aj_status* nothing_like(void*, aj_call* call) {
+aj_status* nothing_like_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    const Parts& p = parts_of(v.tensor(0), "input");
-    return wrapped(
-        laid_like(empty_coo(p.size, p.sparse_dim(), v.maybe<DLDataType>(1).value_or(p.dtype()),
-                            v.maybe<DLDevice>(2).value_or(p.values.device())),
-                  p));
+    const Parts& p = any_parts_of(v.tensor(0), "input");
+    return wrapped(nothing_like(p, p.layout, v.maybe<DLDataType>(1).value_or(p.dtype()),
+                                v.maybe<DLDevice>(2).value_or(p.values.device())));
   });
 }
 
 aj_status* zero_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
-    const Parts& p = parts_of(v.tensor(0), "input");
-    return wrapped(laid_like(empty_coo(p.size, p.sparse_dim(), p.dtype(), p.values.device()), p));
+    const Parts& p = any_parts_of(v.tensor(0), "input");
+    return wrapped(nothing_like(p, p.layout, p.dtype(), p.values.device()));
+  });
+}
+
+// randn_like: other numbers in the same places.
+aj_status* drawn_like_kernel(void*, aj_call* call) {
+  return kernel(call, [&](const kit::Values& v) {
+    const Parts& p = any_parts_of(v.tensor(0), "input");
+    std::vector<aj_value> mine(call->args, call->args + call->nargs);
+    mine[0] = kit::value(p.values);
+    return wrapped(with_values(p, kit::run(call->op, mine.data(), call->nargs)));
   });
 }
 
@@ -178,8 +186,9 @@ Tensor indices_of(const Tensor& like, const std::vector<int64_t>& list) {
 
 Table shape_kernels[] = {{"clone", at(clone_kernel)},
                          {"_::to_copy", at(to_copy_kernel)},
-                         {"zeros_like", at(nothing_like)},
-                         {"empty_like", at(nothing_like)},
+                         {"zeros_like", at(nothing_like_kernel)},
+                         {"empty_like", at(nothing_like_kernel)},
+                         {"randn_like", at(drawn_like_kernel)},
                          {"zero_", at(zero_kernel)},
                          {"copy_", at(copy_kernel)},
                          {"t", at(t_kernel)},

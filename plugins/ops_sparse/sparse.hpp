@@ -22,17 +22,21 @@ struct Parts {
   bool coalesced = false;  // COO: in order, each place once
 
   bool is_coo() const { return layout == Layout::sparse_coo; }
+  // Dimensions of a stack of compressed matrices, all with as many elements; most kernels refuse
+  // it.
+  int64_t batch() const { return is_coo() ? 0 : indices.ndim() - 1; }
   int64_t sparse_dim() const { return is_coo() ? indices.size(0) : 2; }
-  int64_t dense_dim() const { return int64_t(size.size()) - sparse_dim(); }
-  int64_t count() const { return values.size(0); }
+  int64_t dense_dim() const { return int64_t(size.size()) - sparse_dim() - batch(); }
+  int64_t count() const { return values.size(batch()); }
   DLDataType dtype() const { return values.dtype(); }
-  Sizes sparse_size() const { return Sizes(size.begin(), size.begin() + sparse_dim()); }
-  Sizes dense_size() const { return Sizes(size.begin() + sparse_dim(), size.end()); }
+  Sizes sparse_size() const { return Sizes(size.begin(), size.begin() + batch() + sparse_dim()); }
+  Sizes dense_size() const { return Sizes(size.begin() + batch() + sparse_dim(), size.end()); }
 };
 
 // payload.cpp
-const Parts* maybe_parts(const Tensor& t);  // nullptr: not sparse
-const Parts& parts_of(const Tensor& t, std::string_view who);
+const Parts* maybe_parts(const Tensor& t);                     // nullptr: not sparse
+const Parts& parts_of(const Tensor& t, std::string_view who);  // no stack of matrices
+const Parts& any_parts_of(const Tensor& t, std::string_view who);
 inline bool is_sparse(const Tensor& t) { return t.defined() && maybe_parts(t); }
 Tensor wrapped(Parts parts, const Tensor& view_of = {});
 std::string_view layout_name(Layout layout);
@@ -57,6 +61,7 @@ Tensor places(const Parts& p);  // the sparse coordinates of each value, in the 
 Parts coo_of(const Parts& p);
 Parts in_layout(const Parts& p, Layout layout, Ints blocks);
 Parts laid_like(const Parts& p, const Parts& like);
+Parts nothing_like(const Parts& p, Layout layout, DLDataType dtype, DLDevice device);
 Parts transposed_name(const Parts& p);
 
 // shape.cpp

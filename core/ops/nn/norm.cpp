@@ -403,7 +403,11 @@ aj_status* instance_norm_body(void*, aj_call* call) {
       NoGradGuard off;
       Sizes places;
       for (int64_t d = 2; d < t.ndim(); ++d) places.push_back(d);
-      Tensor x = t.detach(), m = mean_.detach(), v = var_.detach();  // they are no results
+      // They are no results: neither a tape nor a tangent follows them.
+      auto still = [](const Tensor& each) {
+        return adjoin::call("view.dtype", each, each.dtype());
+      };
+      Tensor x = still(t), m = still(mean_), v = still(var_);
       copy_(m, m * (1 - momentum) + mean(mean(x, places), {0}) * momentum);
       copy_(v, v * (1 - momentum) + mean(var(x, places), {0}) * momentum);
     }

@@ -96,6 +96,19 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     return _op("_::sparse_convert")(self, _NUMBERS[layout], blocksize, dense_dim or 0)
 
 
+def made_in(made, number):
+    """What a factory has made, in the sparse layout that its caller asks for by number."""
+    layout = next(known for known, n in _NUMBERS.items() if n == number)
+    if made.layout is _C.strided:
+        raise NotImplementedError(
+            f"layout={layout}: only strided tensors are made so far; use {str(layout).rpartition('.')[2]}_tensor, or to_sparse()"
+        )
+    if made.layout is layout:
+        return made
+    blocks = tuple(made.values().shape[made.dim() - made.dense_dim() - 1 :][:2]) if layout in _NEEDS_BLOCKS else None
+    return to_sparse(made, layout=layout, blocksize=blocks)
+
+
 def _to(layout):
     def convert(self, *args, **settings):
         names = ("blocksize", "dense_dim") if layout in _NEEDS_BLOCKS else ("dense_dim",)
@@ -121,12 +134,13 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     if compressed.dtype is not _C.int32 or plain.dtype is not _C.int32:
         compressed, plain = compressed.long(), plain.long()
     if size is None:
-        blocks = tuple(values.shape[1:3]) if layout in _NEEDS_BLOCKS else (1, 1)
+        at = compressed.dim()
+        blocks = tuple(values.shape[at : at + 2]) if layout in _NEEDS_BLOCKS else (1, 1)
         first, second = blocks if layout in (_C.sparse_csr, _C.sparse_bsr) else blocks[::-1]
-        lines = (compressed.numel() - 1) * first
+        lines = (compressed.shape[-1] - 1) * first
         others = (int(plain.max()) + 1 if plain.numel() else 0) * second
         pair = (lines, others) if layout in (_C.sparse_csr, _C.sparse_bsr) else (others, lines)
-        size = (*pair, *values.shape[3 if layout in _NEEDS_BLOCKS else 1 :])
+        size = (*compressed.shape[:-1], *pair, *values.shape[at + 2 if layout in _NEEDS_BLOCKS else at :])
     made = _op("_::sparse_compressed")(compressed, plain, values, tuple(size), _NUMBERS[layout])
     return made.detach().requires_grad_() if requires_grad else made
 

@@ -37,14 +37,19 @@ int find_param(const Program& p, PyObject* name) {
   return alias_of(p, name);
 }
 
-// What a factory makes is strided: no other layout is passed over in silence.
-bool check_layout(PyObject* layout) {
+// What a factory makes is strided, or as sparse as its argument: another layout is its caller's
+// wish.
+bool take_layout(PyObject* layout, Frame& f) {
   if (layout == Py_None || layout == layout_object(AJ_LAYOUT_STRIDED)) return true;
-  if (Py_TYPE(layout) != &layout_type)
+  if (Py_TYPE(layout) != &layout_type) {
     PyErr_Format(PyExc_TypeError, "layout must be adjoin.layout, not %s", Py_TYPE(layout)->tp_name);
-  else
+    return true;
+  }
+  const int64_t number = reinterpret_cast<TagObject*>(layout)->value;
+  if (number == AJ_LAYOUT_OPAQUE || number == AJ_LAYOUT_JAGGED)
     PyErr_Format(PyExc_NotImplementedError, "layout=%R: only strided tensors are made so far",
                  layout);
+  f.wishes |= static_cast<uint8_t>(number << kLayoutBits);
   return true;
 }
 
@@ -67,7 +72,7 @@ bool common_keyword(const Program& p, PyObject* name, PyObject* value, Frame& f)
     f.wishes |= PyObject_IsTrue(value) == 1 ? kWantsPinned : 0;
     return true;
   }
-  return PyUnicode_Compare(name, layout_name) == 0 && check_layout(value);
+  return PyUnicode_Compare(name, layout_name) == 0 && take_layout(value, f);
 }
 
 Match bind_keywords(const Program& p, PyObject* const* values, PyObject* names,

@@ -70,7 +70,7 @@ struct Frame {
   uint64_t keys;  // of all tensor arguments
   PyObject* out;  // borrowed, or NULL
   bool in_place;
-  uint8_t wishes;             // of who calls a factory: kWantsGrad | kWantsPinned
+  uint8_t wishes;             // of who calls a factory: kWantsGrad | kWantsPinned, and a layout
   int8_t at;                  // on a mismatch: the parameter, or -1
   uint8_t converted;          // on a mismatch: how many arguments were right
   uint8_t why;                // on a mismatch: kTooMany ...
@@ -79,7 +79,7 @@ struct Frame {
   int8_t large_at;
   Scratch scratch;
 };
-enum Wish : uint8_t { kWantsGrad = 1, kWantsPinned = 2 };
+enum Wish : uint8_t { kWantsGrad = 1, kWantsPinned = 2, kLayoutBits = 2 };
 enum Why : uint8_t { kTooMany, kMissingArgument, kUnknownKeyword, kTwice, kWrongType };
 
 enum class Match : uint8_t { Bound, No, Override, Error };

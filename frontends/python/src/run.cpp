@@ -142,6 +142,11 @@ PyObject* results(const Program& p, aj_value* rets) {
 
 PyObject* grant(PyObject* made, uint8_t wishes) {
   if (!made || !is_tensor(made)) return made;
+  if (const int layout = wishes >> kLayoutBits) {
+    Ref whole(made), home(PyImport_ImportModule("adjoin._sparse"));
+    made = home ? PyObject_CallMethod(home.get(), "made_in", "Oi", whole.get(), layout) : nullptr;
+    if (!made) return nullptr;
+  }
   bool meta = is_meta(tensor_of(made));  // shapes have no memory
   if (wishes & kWantsPinned && !meta) {
     Ref whole(made);

@@ -58,13 +58,20 @@ KNOWN = {
     **{("values", name): _BYTES for name in ("trapz", "trapezoid", "cumulative_trapezoid")},
     **{(column, f"special.bessel_{f}"): _BESSEL for f in ("j0", "j1", "y0", "y1") for column in (
         "values", "first derivatives", "second derivatives", "batching", "methods, in place", "out=")},
-    **{("first derivatives", f"native_{f}_norm"): _MOMENTS for f in ("layer", "batch")},
+    **{("first derivatives", name): _MOMENTS for name in (
+        "native_layer_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")},
+    **{("second derivatives", name): "0 where nothing is added, where PyTorch has NaN" for name in (
+        "linalg.norm.subgradients_at_zero", "masked.logaddexp")},
+    ("errors", "__rdiv__"): "a number is divided by a tensor, where PyTorch says that numbers have no reciprocal()",
+    ("values", "torch._scaled_mm"): "beyond the range of 8 bits the largest number, as casts give; PyTorch's product has NaN there",
+    ("values", "nn.functional.linear_cross_entropy.chunked_none"): "scores of 256 in bfloat16 are whole numbers, rounded otherwise",
     ("first derivatives", "as_strided_scatter"): "the derivative by input is 0 where src is written; PyTorch has it inside out",
     ("second derivatives", "nn.functional.linear_cross_entropy.chunked"): "true with options, too, where PyTorch has 0",
     ("forward derivatives", "cholesky_inverse"): "1e-10 from differences, PyTorch 1e-5",
     ("forward derivatives", "logcumsumexp"): "1e-12 from the sums in long double, PyTorch 1e-6",
     **{("strides of views", name): _KNOTS for name in ("conj", "H", "mH")},
     ("values", "nn.functional.interpolate.bicubic"): "of bytes by one, where PyTorch's weights of 16 bits round otherwise",
+    ("values", "_upsample_bilinear2d_aa"): "of bytes by one, where PyTorch's weights of 16 bits round otherwise",
     ("batching", "masked_select"): "another shape for each sample is refused, even where the counts agree",
 }  # fmt: skip
 LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)

@@ -11,6 +11,7 @@ def test_new_dimensions_of_one_have_the_step_of_what_is_behind():
     x = adjoin.arange(5.0)
     assert x.expand(1, 5).stride() == (5, 1) and x.view(5, 1).expand(1, 5, 3).stride() == (5, 1, 0)
     assert x[:1].expand(1, 1, 5).stride() == (0, 0, 0) and x.expand(2, 5).stride() == (0, 1)
+    assert adjoin.tensor(1.0).expand(1, 1).stride() == (0, 0)
     assert adjoin.broadcast_to(x, (1, 1, 5)).stride() == (5, 5, 1)
 
 
@@ -62,6 +63,8 @@ def test_running_numbers_are_no_results():
         given = [forward_ad.make_dual(t, adjoin.ones_like(t)) for t in (x, mean, var)]
         out = F.instance_norm(*given, use_input_stats=True, momentum=0.5)
         assert forward_ad.unpack_dual(out).tangent is not None
+        F.instance_norm(given[0], mean, var, use_input_stats=True, momentum=0.0)
+        F.instance_norm(x, *given[1:], use_input_stats=True, momentum=0.0)
     assert adjoin.allclose(mean, x.mean((0, 2)) / 2, atol=1e-6)
 
 

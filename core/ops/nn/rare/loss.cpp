@@ -240,7 +240,8 @@ aj_status* binary_cross_entropy_body(void*, aj_call* call) {
     want_one_shape(x, target);
     {
       NoGradGuard off;
-      bool looks = has_values(x) && !(b.call()->flags & AJ_CALL_CAPTURING);
+      // Samples of a batch are not looked at: that would take them one by one.
+      bool looks = x.has_memory() && has_values(x) && !(b.call()->flags & AJ_CALL_CAPTURING);
       bool inside = !looks || all(logical_and(ge(x, 0), le(x, 1))).item<bool>();
       want(inside, "input must lie between 0 and 1, it reaches from ",
            inside ? 0 : amin(x).item<double>(), " to ", inside ? 0 : amax(x).item<double>(),
