@@ -279,11 +279,7 @@ struct Factorings {
     each(args, [&]<class T>() {
       Stack<T> x(args.result(0));
       Dense<int32_t> info(args.result(1));
-      for (int64_t i = 0; i < x.batch; ++i) {
-        std::fill_n(x[i], x.rows * x.rows, T(0));
-        for (int64_t j = 0; j < x.rows; ++j) x.at(i)(j, j) = T(1);
-      }
-      solve_into(args, x, info);
+      invert_into(args, x, info);
       if (args.flag(1)) tell_first_failed(Failed::inverse, args.tensor(0), info.data(), x.batch);
     });
   }
@@ -468,6 +464,34 @@ struct Factorings {
     p.k = std::min(k, q.columns);
     p.a = q.matrix(), p.b = {tau, 0, std::max<int64_t>(1, k), k};
     Solver::run(p);
+  }
+  // U X' = L^-1, whose upper half is zeros, and X = X' P.
+  template <class T>
+  static void invert_into(const Args& args, Stack<T>& x, Dense<int32_t>& info) {
+    constexpr int64_t few = 64;
+    Stack<T> a = Stack<T>::of(args.tensor(0), true);
+    const int64_t n = a.rows, wide = std::max(few, (n + 7) / 8);
+    std::unique_ptr<int32_t[]> pivots(new int32_t[size_t(a.batch * n) + 1]);
+    factor_lu(args, a, pivots.get(), info.data());
+    for (int64_t i = 0; i < x.batch; ++i) {
+      std::fill_n(x[i], n * n, T(0));
+      for (int64_t j = 0; j < n; ++j) x.at(i)(j, j) = T(1);
+    }
+    for (int64_t j = 0; j < n; j += wide) {
+      auto p = problem_of(args, AJ_LINALG_TRSM, x.batch, n - j, std::min(wide, n - j));
+      p.a = a.matrix(), p.b = x.matrix(), p.flags = AJ_LINALG_UNIT;
+      p.a.data = a[0] + j * (a.ld() + 1), p.b.data = x[0] + j * (x.ld() + 1);
+      Solver::run(p);
+    }
+    auto p = problem_of(args, AJ_LINALG_TRSM, x.batch, n, n);
+    p.a = a.matrix(), p.b = x.matrix(), p.flags = AJ_LINALG_UPPER;
+    Solver::run(p);
+    for (int64_t i = 0; i < x.batch; ++i)
+      for (int64_t j = n; j-- > 0;)
+        if (const int64_t other = pivots[size_t(i * n + j)] - 1; other != j)
+          std::swap_ranges(x.at(i).column(j), x.at(i).column(j) + n, x.at(i).column(other));
+    void_where_failed(x, info);
+    x.commit(), info.commit();
   }
   // x holds the right sides.
   template <class T>

@@ -193,6 +193,9 @@ void finish(const Finish& f) {
     }
     if (by_column && f.cs == 1 && f.beta == 0 && f.alpha == 1)
       for (; j < f.columns; ++j) row[j] = S::narrow(from[j] + T(0) + T(S::widen(bias[j])));
+    if (!by_column && f.cs == 1 && f.beta != 0)
+      for (; j < f.columns; ++j)
+        row[j] = S::narrow(alpha * from[j] + beta * T(S::widen(row[j])) + more);
     for (; j < f.columns; ++j) {
       In& one = row[j * f.cs];
       T old = f.beta == 0 ? T(0) : beta * T(S::widen(one));
