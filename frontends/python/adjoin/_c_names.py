@@ -81,7 +81,21 @@ class _ExcludeDispatchKeyGuard:
         return self._off.__exit__(*error)
 
 
+class _OfTorchScript:
+    """For annotations and isinstance: what is traced or scripted here has no such graph."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            f"_C.{type(self).__name__}: there are no TorchScript graphs here; torch.jit.trace makes programs, torch.fx graphs"
+        )
+
+
+Graph, Node, Value = (type(name, (_OfTorchScript,), {}) for name in ("Graph", "Node", "Value"))
+
 NAMES = {
+    "Graph": Graph,
+    "Node": Node,
+    "Value": Value,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
     "_get_default_device": _get_default_device,
     "_is_alias_of": _is_alias_of,

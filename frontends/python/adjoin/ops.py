@@ -71,13 +71,20 @@ def _homes():
 
 loaded_libraries = set()
 # Compiled extensions of PyTorch's that a space of ours stands in for: by package, by file; a file's ending _stable is none of it.
-_STAND_INS = {"torchvision": {"_C": "torchvision", "image": "image"}}
+_STAND_INS = {
+    "torchvision": {"_C": "torchvision", "image": "image"},
+    "torchaudio": {"_torchaudio": "torchaudio", "libtorchaudio": "torchaudio"},
+}
 stood_in = set()  # their spaces: what packages register for these ops is brought by our own
-_DEFINED_LATE = {"image": "_image_files"}  # spaces that Python defines when they are asked for
+_DEFINED_LATE = {
+    "image": "_image_files",
+    "torchaudio": "_audio_filters",
+}  # spaces that Python defines when they are asked for
 
 
 def _stands_in(path):
     folder, file = os.path.split(path)
+    folder = os.path.dirname(folder) if os.path.basename(folder) == "lib" else folder
     stem = file.split(".")[0].removesuffix("_stable")
     space = _STAND_INS.get(os.path.basename(folder), {}).get(stem)
     if space is None or not _space_is_there(space):
@@ -117,6 +124,8 @@ def __getattr__(name):
 
         found = globals()[name] = Aten(f"{__name__}.aten", "The ops under the names of PyTorch's dispatcher.")
         return found
+    if name == "_torchaudio":
+        return importlib.import_module(f"{__package__}._audio_filters").Facts
     found = _C.find_op(name)
     if found is None and (name in _DEFINED_LATE or name in _spaces()) and _space_is_there(name):
         found = _Space(name, f"{__name__}.{name}")

@@ -347,3 +347,9 @@ def test_what_is_not_there_says_what_to_use(net):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(stranger(adjoin.ones(1, 1)), adjoin.Tensor)
+
+
+def test_operands_in_a_list_are_arguments_of_their_own():
+    graph = fx.symbolic_trace(lambda a, b: adjoin.einsum("ij,jk->ik", [a, b])).graph
+    node = next(n for n in graph.nodes if n.op == "call_function")
+    assert [str(a) for a in node.args] == ["ij,jk->ik", "a", "b"]

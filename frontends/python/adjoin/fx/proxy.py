@@ -229,6 +229,8 @@ class Proxy:
             )
         tracer = next(iter(tracers.values()))
         name = orig_method.__name__
+        if name == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+            args = (args[0], *args[1])  # passes over a graph look for the operands one by one
         if name.startswith("__") and hasattr(operator, name):
             return tracer.create_proxy("call_function", getattr(operator, name), args, kwargs)
         if _public_path(orig_method) is None and hasattr(adjoin.Tensor, name):  # a method that is no function, too
