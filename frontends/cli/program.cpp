@@ -86,6 +86,7 @@ int run_program(const Words& words) {
   const Words inputs = a.has("input") ? a.get<Words>("input") : Words();
   const Words outputs = a.has("output") ? a.get<Words>("output") : Words();
   if (Script::is(program)) return run_script(Script(std::move(program)), a, inputs, outputs);
+  NoGradGuard off;  // nobody asks for gradients
   const uint32_t wanted = program.count(AJ_PROGRAM_INPUT);
   if (inputs.size() != wanted) {
     std::string list;

@@ -62,3 +62,9 @@ def test_every_number_is_pytorchs(program):
     for name, value in theirs.items():
         a, b = flat(ours[name]), flat(value)
         assert len(a) == len(b) and a == pytest.approx(b, rel=2e-3, abs=1e-5), name
+
+
+def test_exported_programs_run_elsewhere():
+    pytest.importorskip("onnxruntime")
+    far = told("-m", "adjoin.torch", "exported_models.py")
+    assert list(far) == ["gpt2", "llama", "resnet", "vit"] and all(x <= 1e-5 for x in far.values()), far
