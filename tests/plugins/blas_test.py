@@ -86,3 +86,40 @@ print(adjoin.linalg.cholesky(four)[0, 0].item())
         command = [sys.executable, "-c", program, *chosen]
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=env)
         assert done.stdout.split() == [found], (blas, chosen, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "guess, settings, known",
+    [
+        ("Prescott", {}, True),
+        ("Zen", {}, False),
+        ("Prescott", {"OPENBLAS_CORETYPE": "NEHALEM"}, False),
+        ("Prescott", {"ADJOIN_CPU_ISA": "base"}, False),
+    ],
+    ids=["older than the processor", "it knows it", "the user said", "without AVX2"],
+)
+def test_an_openblas_that_does_not_know_the_processor_is_told(tmp_path, guess, settings, known):
+    """It would compute with vectors of 16 bytes. What is told stands in the environment for that moment alone."""
+    with open("/proc/cpuinfo") as file:
+        flags = next(line for line in file if line.startswith("flags")).split()
+    if "avx2" not in flags:
+        pytest.skip("this processor has no AVX2")
+    source, library = tmp_path / "old.c", tmp_path / "libold.so"
+    source.write_text(f"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void say(const char* word) {{ const char* set = getenv("OPENBLAS_CORETYPE"); printf("%s %s\\n", word, set ? set : "-"); fflush(stdout); }}
+int gotoblas_SKYLAKEX, gotoblas_HASWELL;
+const char* openblas_get_corename(void) {{ return "{guess}"; }}
+void gotoblas_dynamic_quit(void) {{ say("quit"); }}
+void gotoblas_dynamic_init(void) {{ say("init"); }}
+void cblas_sgemm(void) {{ say("gemm"); _exit(0); }}
+""")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    env = {**os.environ, "ADJOIN_BLAS": str(library), **settings}
+    program = "import adjoin; x = adjoin.ones(64, 64); x @ x"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, env=env)
+    core = "SKYLAKEX" if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= set(flags) else "HASWELL"
+    told = ["quit", core, "init", core] if known else []
+    assert done.stdout.split() == [*told, "gemm", settings.get("OPENBLAS_CORETYPE", "-")], done.stderr

@@ -19,11 +19,34 @@
 #include <vector>
 
 #include "gemm.hpp"
+#include "vector/isa.hpp"
 
 namespace adjoin::cpu {
 namespace {
 
 using namespace kit;
+
+// An OpenBLAS that is older than the processor does not know it and takes it for one of 2004, with
+// vectors of 16 bytes: its solvers need twice the time. It is told to use the code that the
+// processor can run, unless the user said which. Only of a library that nobody else uses yet, as
+// it has no code at all in between.
+template <class Find>
+void choose_core(Find find) {
+  const char* const better = isa() >= Isa::avx512 ? "SKYLAKEX" : "HASWELL";
+  constexpr const char* variable = "OPENBLAS_CORETYPE";
+  auto core = reinterpret_cast<const char* (*)()>(find("openblas_get_corename"));
+  auto quit = reinterpret_cast<void (*)()>(find("gotoblas_dynamic_quit")),
+       init = reinterpret_cast<void (*)()>(find("gotoblas_dynamic_init"));
+  const std::string table = std::string("gotoblas_") + better;
+  if (!core || !quit || !init || !find(table.c_str()) || isa() < Isa::avx2 ||
+      secure_getenv(variable))
+    return;
+  const std::string_view guess = core();
+  if (guess != "Prescott" && guess != "Katmai") return;
+  setenv(variable, better, 0);
+  quit(), init();
+  unsetenv(variable);
+}
 
 enum : int { kRowMajor = 101, kNoTrans = 111, kTrans = 112, kConjTrans = 113 };  // of CBLAS
 
@@ -66,8 +89,10 @@ class Library {
     std::string tried;
     for (const std::string& file : candidates(wish_)) {
       std::string why = "it has no cblas_sgemm";
+      void* others = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
       handle_ = open_library("cpu", file, &why);
-      if (handle_ && bind(file)) return state_.store(kReady, std::memory_order_release);
+      if (handle_ && bind(file, others == nullptr))
+        return state_.store(kReady, std::memory_order_release);
       tried += (tried.empty() ? "" : "; ") + file + ": " + why;
       handle_ = nullptr;  // left open: unloading a BLAS that has started threads is not safe
     }
@@ -112,7 +137,7 @@ class Library {
     return {wish};
   }
 
-  bool bind(const std::string& file) {
+  bool bind(const std::string& file, bool ours_alone) {
     static const char* const prefixes[] = {"", "scipy_"};
     static const char* const suffixes[] = {"", "64_", "_64"};
     for (const char* prefix : prefixes)
@@ -125,6 +150,7 @@ class Library {
         for (int i = 0; i < 4; ++i) routine_[i] = find(names[i]);
         suffix_ = suffix;
         wide_ = *suffix != 0 || configured_wide(find("openblas_get_config"));
+        if (ours_alone) choose_core(find);
         single_thread(find);
         Dl_info where;
         path_ = dladdr(routine_[0], &where) && where.dli_fname ? where.dli_fname : file;
