@@ -142,7 +142,7 @@ aj_status* alloc_medium(DeviceMemory& m, void* stream, uint64_t bytes, void** ou
     if (!*out) return false;
     FreeList& list = c->lists[cls];
     uint64_t size = medium_size(cls);
-    auto& free = m.central[nullptr].free[cls];
+    auto& free = m.central_of(nullptr).free[cls];
     for (uint64_t more = std::min<uint64_t>(31, (256 << 10) / size); more > 0 && !free.empty();
          more--) {
       *static_cast<void**>(free.back()) = list.head;

@@ -94,7 +94,9 @@ struct DeviceMemory {
   std::atomic<bool> quick{false};  // the host's own heap, and nobody listens: set by memory_tell
   std::mutex lock;
   Segments segments;
-  std::unordered_map<void*, Central> central;  // by stream
+  std::unordered_map<void*, Central> central;  // by stream; none is ever taken out
+  void* latest_stream = nullptr;               // whose part was asked for last
+  Central* latest = nullptr;
   std::vector<ThreadCache*> caches;
   std::unordered_map<uint64_t, std::vector<void*>>
       whole;  // by size: free allocations behind handles
@@ -114,6 +116,10 @@ struct DeviceMemory {
   uint32_t last_idle_scan = 0, last_reclaim = 0;
   std::atomic<uint64_t> resident{0};  // a copy that other devices read without the lock
 
+  Central& central_of(void* stream) {  // wants the lock
+    if (stream != latest_stream || !latest) latest = &central[latest_stream = stream];
+    return *latest;
+  }
   uint64_t limit() const;
   uint64_t in_use() const;  // wants the lock
   void come(uint64_t got) { given.come(got), (got > kMediumMax ? large : small).come(got); }

@@ -218,7 +218,7 @@ Place take_chunks(DeviceMemory& m, void* stream, uint64_t bytes, Use use, aj_sta
 }
 
 void* take_medium(DeviceMemory& m, void* stream, int cls, aj_status** why) {
-  auto& free = m.central[stream].free[cls];
+  auto& free = m.central_of(stream).free[cls];
   if (free.empty()) {
     Place at = take_chunks(m, stream, kSlab, Use::slab, why);
     if (!at.segment) return nullptr;
@@ -240,12 +240,12 @@ void give_block(DeviceMemory& m, void* p, uint64_t got) {
     publish(m);
   } else {
     m.medium_used -= got;
-    m.central[at.segment->stream].free[medium_class(got)].push_back(p);
+    m.central_of(at.segment->stream).free[medium_class(got)].push_back(p);
   }
 }
 
 void flush_cache(DeviceMemory& m, ThreadCache* c, int divisor) {
-  Central& central = m.central[nullptr];
+  Central& central = m.central_of(nullptr);
   for (int cls = 0; cls < kMediumClasses; cls++) {
     FreeList& list = c->lists[cls];
     uint32_t n =

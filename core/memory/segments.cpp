@@ -19,12 +19,15 @@ void Segments::unlist(Segment* s, uint32_t first) {
 
 Segments::Place Segments::find(const void* p) {
   auto* at = static_cast<char*>(const_cast<void*>(p));
-  auto it = segments_.upper_bound(at);
-  if (it == segments_.begin()) return {nullptr, 0};
-  Segment* s = std::prev(it)->second.get();
-  uint64_t index = uint64_t(at - s->base) / granule_;
-  if (index >= s->chunks) return {nullptr, 0};
-  return {s, s->chunk[index].first};
+  auto index_in = [&](const Segment* s) { return uint64_t(at - s->base) >> granule_bits_; };
+  if (!found_ || index_in(found_) >= found_->chunks) {  // below its base the index is huge
+    auto it = segments_.upper_bound(at);
+    if (it == segments_.begin()) return {nullptr, 0};
+    Segment* s = std::prev(it)->second.get();
+    if (index_in(s) >= s->chunks) return {nullptr, 0};
+    found_ = s;
+  }
+  return {found_, found_->chunk[index_in(found_)].first};
 }
 
 Segments::Place Segments::take(void* stream, uint32_t chunks, Use use) {
@@ -136,6 +139,7 @@ void Segments::drop_free_segments(uint64_t keep, Release release, void* self) {
     for (const Chunk& c : s->chunk)
       if (c.warm) warm_free_ -= granule_;
     reserved_ -= s->chunks * granule_;
+    if (s == found_) found_ = nullptr;
     it = segments_.erase(it);
   }
 }

@@ -5,6 +5,7 @@
 // keeps its warm half when it is split, joined or partly cooled. Every function wants the owner's
 // lock.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,7 +48,8 @@ class Segments {
   // Gives pages back to the system; false if it could not.
   using Release = bool (*)(void* self, void* p, uint64_t bytes);
 
-  explicit Segments(uint64_t granule) : granule_(granule) {}
+  explicit Segments(uint64_t granule)  // a power of two
+      : granule_(granule), granule_bits_(std::countr_zero(granule)) {}
   uint64_t granule() const { return granule_; }
   uint64_t used() const { return used_; }            // bytes in blocks and slabs
   uint64_t warm_free() const { return warm_free_; }  // free bytes that still hold memory
@@ -91,9 +93,11 @@ class Segments {
   void unlist(Segment* s, uint32_t first);
 
   uint64_t granule_, used_ = 0, warm_free_ = 0, reserved_ = 0;
+  int granule_bits_;
   std::set<Key> free_;
   std::set<void*> kept_;
   std::map<char*, std::unique_ptr<Segment>> segments_;
+  Segment* found_ = nullptr;  // by find(), last
 };
 
 }  // namespace adjoin

@@ -35,7 +35,19 @@ def compile_card(folder):
     objects = [folder / (source.stem + ".o") for source in sources]
     jobs = [
         subprocess.Popen(
-            [*compiler, "-std=c++20", "-O1", "-fPIC", f"-I{here.parents[1]}", f"-I{INCLUDE}", "-c", source, "-o", to]
+            [
+                *compiler,
+                "-std=c++20",
+                "-O1",
+                "-fPIC",
+                "-ftls-model=initial-exec",
+                f"-I{here.parents[1]}",
+                f"-I{INCLUDE}",
+                "-c",
+                source,
+                "-o",
+                to,
+            ]
         )
         for source, to in zip(sources, objects, strict=True)
     ]

@@ -149,8 +149,10 @@ int check_device(const char* step) {
     if (!loses) return code;
     lose_device(code, current_device);
   }
-  if (int64_t code = orders.wrong.exchange(0)) return int(code);
-  if (int64_t code = orders.lost.exchange(0)) lose_device(int(code), current_device);
+  if (orders.wrong)
+    if (int64_t code = orders.wrong.exchange(0)) return int(code);
+  if (orders.lost)
+    if (int64_t code = orders.lost.exchange(0)) lose_device(int(code), current_device);
   return lost[current_device];
 }
 void lose_device(int result, int device) {
