@@ -109,9 +109,17 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     ``f`` is a path or has ``write``. A file of a path appears whole or not at all: what was there
     stays until the new one is on the disk. Tensors that share memory share it in the file. Whatever
     ``pickle_module`` and ``pickle_protocol`` are, protocol 2 is written, as PyTorch writes by default.
+    ``_use_new_zipfile_serialization=False`` writes the layout from before PyTorch 1.6, which takes the memory twice.
     """
     if not _use_new_zipfile_serialization:
-        raise ValueError("save: the old layout is read and not written; every PyTorch of today reads the zip layout")
+        from ._pt_old_layout import write
+
+        if not isinstance(f, (str, bytes, os.PathLike)) and not hasattr(f, "write"):
+            raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
+        zipped = io.BytesIO()
+        _written(obj, zipped, "archive")
+        write(zipped, f)
+        return
     if isinstance(f, (str, bytes, os.PathLike)):
         path = os.fsencode(f)
         if b"\0" in path:

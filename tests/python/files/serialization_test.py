@@ -492,3 +492,39 @@ def test_small_tools_of_serialization():
         serialization.set_default_mmap_options(mmap.MAP_SHARED)
     with pytest.raises(ValueError, match="77 is given"):
         serialization.set_default_mmap_options(77)
+
+
+def test_the_old_layout_is_written(tmp_path):
+    x = adjoin.arange(12.0).view(3, 4)
+    net = adjoin.nn.Linear(3, 2)
+    kept = {
+        "x": x,
+        "part": x[1:, ::2],  # of the same memory
+        "again": [x, x.t(), {"deep": x[0]}],
+        "others": [
+            adjoin.tensor([True]),
+            adjoin.empty(0),
+            adjoin.ones(2, dtype=adjoin.bfloat16),
+            adjoin.tensor(3),
+            1j,
+            None,
+        ],
+        "words": ["x", 0, 1, "cpu", b"bytes"],
+        "net": net.state_dict(),
+    }
+    adjoin.save(kept, tmp_path / "x.pt", _use_new_zipfile_serialization=False)
+    held = io.BytesIO()
+    adjoin.save(kept, held, _use_new_zipfile_serialization=False)
+    assert (tmp_path / "x.pt").read_bytes() == held.getvalue() and os.listdir(tmp_path) == ["x.pt"]
+    assert pickle.loads(held.getvalue()) == 0x1950A86A20F9469CFC6C  # the first of its pickles
+    found = adjoin.load(tmp_path / "x.pt")
+    assert found["part"].tolist() == [[4, 6], [8, 10]] and found["words"] == kept["words"]
+    found["x"][1, 0] = 40
+    assert found["part"][0, 0] == found["again"][1][0, 1] == 40 and found["again"][2]["deep"][3] == 3
+    for a, b in zip(found["others"], kept["others"], strict=True):
+        assert adjoin.equal(a, b) and a.dtype is b.dtype if isinstance(b, adjoin.Tensor) else a == b
+    assert adjoin.equal(found["net"]["weight"], net.weight)
+    with pytest.raises(TypeError, match="open for writing"):
+        adjoin.save(kept, 3, _use_new_zipfile_serialization=False)
+    with pytest.raises(FileNotFoundError):
+        adjoin.save(kept, tmp_path / "none" / "x.pt", _use_new_zipfile_serialization=False)
