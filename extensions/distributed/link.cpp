@@ -28,6 +28,7 @@ constexpr int64_t kServerSilence = 10000;
 constexpr int64_t kAnswer = 60000;
 // A server that ends leaves its clients this long to end, too, before they call it an error.
 constexpr int64_t kAfterServer = 500;
+constexpr int64_t kAfterLoss = 200;
 
 Link& link_of(void* self) { return *static_cast<Link*>(self); }
 
@@ -45,7 +46,7 @@ aj_status* store_get(void* self, aj_str key, int64_t timeout_ms, aj_object** out
     const uint32_t id = l.ticket();
     Link::Answer a =
         l.ask(id, std::move(Frame(Ask::get, id).text(kit::view_of(key)).number(timeout_ms)),
-              timeout_ms + kAnswer);
+              timeout_ms + kAnswer, kit::view_of(key));
     if (a.kind == Say::deadline)
       raise(AJ_DEADLINE, "the store has no key '", key, "' after ", timeout_ms, " ms");
     kit::check(kit::core().string_new(kit::str(a.text), out));
@@ -233,6 +234,11 @@ void Link::server_gone(const char* why) {
   changed_.notify_all();
 }
 
+std::string Link::ended() const {
+  return text("the store at ", server_,
+              " has ended: it stands in `adjoin launch`, or else in the process of rank 0");
+}
+
 uint32_t Link::ticket() {
   std::lock_guard hold(lock_);
   return next_++;
@@ -243,11 +249,11 @@ void Link::send(Frame&& f) {
   send_all(socket_, f.bytes());
 }
 
-Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms) {
+Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms, std::string_view key) {
   Answer answer{Say::beat, {}, 0};
   {
     std::lock_guard hold(lock_);
-    if (gone_) raise(AJ_UNAVAILABLE, "the store at ", server_, " has ended");
+    if (gone_) raise(AJ_UNAVAILABLE, ended());
     pending_[id] = &answer;
   }
   send(std::move(f));
@@ -259,15 +265,18 @@ Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms) {
     const bool stop = kit::core().interrupted();
     hold.lock();
     if (answered()) break;
-    if (stop || now_ms() > until) {
+    // What is there comes at once: who would have set this key may be the one that is lost.
+    const bool in_vain = !key.empty() && !broken_.empty() && now_ms() - began > kAfterLoss;
+    if (stop || in_vain || now_ms() > until) {
       pending_.erase(id);
       if (stop) raise(AJ_CANCELLED, "interrupted");
+      if (in_vain) raise(AJ_ABORTED, broken_, " [this process waited for the key '", key, "']");
       raise(AJ_DEADLINE, "the store at ", server_, " does not answer");
     }
   }
   if (answer.kind == Say::lost) {
     if (!broken_.empty()) raise(AJ_ABORTED, broken_);
-    raise(AJ_UNAVAILABLE, "the store at ", server_, " has ended");
+    raise(AJ_UNAVAILABLE, ended());
   }
   return answer;
 }

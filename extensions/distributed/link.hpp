@@ -33,9 +33,10 @@ class Link {
     std::string text;
     int64_t number = 0;
   };
-  // Sends, and waits for the answer. f has the number that `ticket` gave.
+  // Sends, and waits for the answer. f has the number that `ticket` gave. key: the one that another
+  // process is to set, which ends the wait when the world breaks.
   uint32_t ticket();
-  Answer ask(uint32_t id, Frame&& f, int64_t timeout_ms);
+  Answer ask(uint32_t id, Frame&& f, int64_t timeout_ms, std::string_view key = {});
   void send(Frame&& f);
 
   void join(const std::string& world, int rank, int size);
@@ -68,6 +69,7 @@ class Link {
   void tell_ring();
   void server_gone(const char* why);
   void wake();
+  std::string ended() const;
 
   Socket socket_, wake_read_, wake_write_;
   std::string server_, address_;

@@ -152,6 +152,7 @@ void Server::serve(Connection& c, Reader& r) {
       if (auto why = why_broken_.find(c.world); why != why_broken_.end())
         return reply(c, std::move(Frame(Say::lost, r.id).text(why->second)));
       std::erase(left_[c.world], c.rank);
+      keys_.erase(text(c.world, "/left/", c.rank));
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::beat:
       c.doing = r.text();
@@ -164,7 +165,10 @@ void Server::serve(Connection& c, Reader& r) {
       lose(c, c.told);
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::leave:
-      if (!c.world.empty()) left_[c.world].push_back(c.rank);
+      if (!c.world.empty()) {
+        left_[c.world].push_back(c.rank);
+        keys_[text(c.world, "/left/", c.rank)] = "1";
+      }
       c.world.clear();
       return reply(c, std::move(Frame(Say::number, r.id).number(0)));
     case Ask::left: {

@@ -63,7 +63,7 @@ def engine(of):
 def test_faults_that_a_process_survives(launch):
     """One launch: each fault in a world of its own."""
     numbers = random.Random(os.environ.get("ADJOIN_TEST_SEED", "0"))
-    lost = round(2 * PATIENCE)  # seconds: the deadline of a world, and of its beginning
+    lost = max(2, round(PATIENCE))  # seconds: the deadline of a world, and of its beginning
     cases = [
         (f"{engine(of)},1:{numbers.randint(3, 3 + LAST)}:{fault}", timeout)
         for of in ("gloo", "shm")
@@ -183,6 +183,40 @@ def test_a_server_that_is_lost(launch, tmp_path):
     assert [line[0] for line in got.lines()] == ["1", "2"], got.out + got.err
     for line in got.lines():
         assert float(line.split()[1]) < 2 * PATIENCE and "the control server at" in line and "program.py:" in line, line
+
+
+def test_ctrl_c_ends_a_wait(launch):
+    """Where the engine's own thread waits for a process that does not come."""
+    body = """
+    import os, signal, sys, time, torch, torch.distributed as dist
+    rank, signal_it = int(os.environ["RANK"]), signal.SIGINT
+    for engine in sys.argv[1:]:
+        dist.init_process_group(engine)
+        pids = [None] * 3
+        dist.all_gather_object(pids, os.getpid())
+        try:
+            if rank == 0:
+                time.sleep(0.7)
+                print(engine, "sent", time.time(), flush=True)
+                os.kill(pids[1], signal_it)
+            else:
+                dist.all_reduce(torch.ones(4))
+        except KeyboardInterrupt:
+            print(engine, rank, time.time(), "interrupted", flush=True)
+        except dist.DistBackendError as error:
+            print(engine, rank, time.time(), " ".join(str(error).split()), flush=True)
+        dist.destroy_process_group()
+    """
+    got = launch(3, body, arguments=[engine("gloo"), "shm"])
+    assert got.code == 0, got.err
+    for of in (engine("gloo"), "shm"):
+        lines = {line.split()[1]: line.split(None, 3)[2:] for line in got.lines() if line.startswith(of + " ")}
+        assert lines["1"][1] == "interrupted", got.out
+        assert float(lines["1"][0]) - float(lines["sent"][0]) < 0.5 * PATIENCE, got.out
+        assert re.search(
+            r"rank [01] has ended its part .*\[rank 2 was in all_reduce .*program.py:\d+", lines["2"][1]
+        ), got.out
+        assert float(lines["2"][0]) - float(lines["1"][0]) < 2 * PATIENCE, got.out
 
 
 EXPLAINED = """

@@ -68,6 +68,17 @@ def test_a_checkpoint_of_threads(tmp_path):
     assert alone["x"].equal(whole)
 
 
+def test_a_save_without_one_who_has_ended(tmp_path):
+    def process(rank):
+        if rank != 1:
+            message = "rank 1 has ended its part.* every process must make the same saves"
+            with pytest.raises(dist.DistBackendError, match=message if rank == 0 else "has ended its part"):
+                checkpoint.save({"x": adjoin.ones(2)}, checkpoint_id=tmp_path / "c")
+
+    simulation.run(process, 3)
+    assert checkpoint.newest(tmp_path) is None
+
+
 def test_copies_of_layers_in_parts_refuse_what_they_do_not_do():
     from adjoin.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
@@ -154,3 +165,45 @@ def test_large_and_small_parameters_begin_as_those_of_rank_0():
     first, *others = simulation.run(process, 3)
     assert first[2].std() > 0.2
     assert all(p.equal(q) for other in others for p, q in zip(first, other, strict=True))
+
+
+def test_what_trainers_of_others_ask():
+    assert dist.Backend.default_device_backend_map["cpu"] == "gloo" and "cpu" in dist.Backend.backend_capability["gloo"]
+    assert dist.get_default_backend_for_device("cpu") in dist._group.engines()
+    assert dist.get_default_backend_for_device(adjoin.device("cpu")) == dist.get_default_backend_for_device("cpu:0")
+
+    def process(rank):
+        net = adjoin.nn.parallel.DistributedDataParallel(adjoin.nn.Linear(2, 3), static_graph=True)
+        said = net._get_ddp_logging_data()
+        assert net.static_graph and said["bucket_sizes"] == "36" and said["total_parameter_size_bytes"] == 36
+        return said["rank"], said["world_size"], said["can_set_static_graph"]
+
+    assert simulation.run(process, 2) == [(0, 2, False), (1, 2, False)]
+
+
+def test_mpi_is_there_for_what_mpirun_has_started(monkeypatch):
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert not dist.is_mpi_available()  # programs that take the first of several would fail with it
+    monkeypatch.setenv("PMI_SIZE", "2")
+    assert dist.is_mpi_available() == ("mpi" in adjoin.plugin.available())
+
+
+def test_steps_together_and_later_by_groups():
+    from adjoin.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+
+    def process(rank):
+        halves, _ = dist.new_subgroups(2)
+        seen = []
+        for alone in (False, True):
+            net = adjoin.nn.parallel.DistributedDataParallel(adjoin.nn.Linear(1, 1, bias=False))
+            net.register_comm_hook(PostLocalSGDState(None, halves, 2, not alone), post_localSGD_hook)
+            for _ in range(3):
+                net.zero_grad()
+                net(adjoin.full((1, 1), float(rank))).sum().backward()
+                seen.append(net.module.weight.grad.item())
+        return seen
+
+    assert simulation.run(process, 4) == [
+        [1.5, 1.5, half, 1.5, 1.5, rank] for rank, half in enumerate((0.5, 0.5, 2.5, 2.5))
+    ]

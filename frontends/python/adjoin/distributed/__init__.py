@@ -32,6 +32,7 @@ from ._group import (  # noqa: F401
     ProcessGroup,
     destroy_process_group,
     get_backend,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,

@@ -188,13 +188,19 @@ def is_nccl_available():
 
 
 def is_mpi_available():
-    """Whether a plugin offers MPI."""
-    return is_backend_available("mpi")
+    """Whether a plugin offers MPI, and mpirun or its kin has started the process: others have nobody to talk to by it."""
+    return is_backend_available("mpi") and any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
 
 
 def is_ucc_available():
     """Whether a plugin offers UCC."""
     return is_backend_available("ucc")
+
+
+def get_default_backend_for_device(device):
+    """The engine that serves a device's tensors where the program names none."""
+    kind = str(getattr(device, "type", device)).partition(":")[0]
+    return engines_of_devices().get(kind) or (engines() or ["gloo"])[0]
 
 
 def is_torchelastic_launched():

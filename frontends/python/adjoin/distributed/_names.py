@@ -42,7 +42,10 @@ class Backend(str):
     """The name of an engine."""
 
     UNDEFINED, GLOO, NCCL, MPI, UCC = "undefined", "gloo", "nccl", "mpi", "ucc"
-    backend_list = ("undefined", "gloo", "nccl", "mpi", "ucc")
+    backend_list = ["undefined", "gloo", "nccl", "mpi", "ucc"]
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl"}
+    # Who has no service for a device takes its tensors through the processor's memory.
+    backend_capability = {"gloo": ["cpu", "cuda"], "shm": ["cpu", "cuda"], "mpi": ["cpu", "cuda"], "nccl": ["cuda"]}
 
     def __new__(cls, name):
         if not isinstance(name, str):

@@ -3,11 +3,23 @@
 By the store, not by collectives: a save in the background must not stand between the collectives of a training step.
 """
 
+import contextlib
 import pickle
+import time
 
 from .. import _group
 from .._names import DistBackendError, DistStoreError
 from .api import CheckpointException
+
+_LOOK = 1  # seconds: how often who waits asks whether the other one has ended
+
+
+@contextlib.contextmanager
+def _lost():
+    try:
+        yield
+    except DistStoreError as error:
+        raise DistBackendError(f"checkpoint: waiting for the other processes: {error}") from None
 
 
 class Meeting:
@@ -24,16 +36,37 @@ class Meeting:
         world.meetings[key] = number = world.meetings.get(key, 0) + 1
         self._store = world.store
         self._seconds = group._timeout.total_seconds() if hasattr(group._timeout, "total_seconds") else group._timeout
+        self._ranks, self._world = group._ranks, world.name
         self._name = f"checkpoint/{'-'.join(map(str, group._ranks))}/{number}"
 
-    def _get(self, key):
-        try:
-            self._store.wait([key], self._seconds)
+    def _get(self, key, rank):
+        """What that one sets."""
+        key, until = f"{self._name}/{self._round}/{key}", time.monotonic() + self._seconds
+        with _lost():
+            while not self._came(key, rank, until - time.monotonic()):
+                pass
             value = pickle.loads(self._store.get(key))
-        except DistStoreError as error:
-            raise DistBackendError(f"checkpoint: waiting for the other processes: {error}") from None
-        self._store.delete_key(key)
+            self._store.delete_key(key)
         return value
+
+    def _set(self, key, value):
+        with _lost():
+            self._store.set(f"{self._name}/{self._round}/{key}", value)
+
+    def _came(self, key, rank, seconds):
+        try:
+            self._store.wait([key], max(0, min(seconds, _LOOK)))
+            return True
+        except DistStoreError as error:
+            if "has no key" not in str(error) or seconds < _LOOK:
+                raise
+        left = f"{self._world}/left/{self._ranks[rank]}"  # the control server sets it
+        if self._store.underlying_store.check([left]) and not self._store.check([key]):
+            raise DistBackendError(
+                f"checkpoint: rank {self._ranks[rank]} has ended its part (destroy_process_group, or the end of its program), and "
+                "does not take part: every process must make the same saves and loads"
+            )
+        return False
 
     def step(self, what, mine, joined):
         """Each process calls mine(), the coordinator joined([results of all]), all get its result.
@@ -50,16 +83,16 @@ class Meeting:
                 raise error
             return joined([result])
         self._round += 1
-        self._store.set(f"{self._name}/{self._round}/from/{self.rank}", _packed(result, error))
+        self._set(f"from/{self.rank}", _packed(result, error))
         if self.rank == self.coordinator:
             self._lead(what, joined)
-        told, errors = self._get(f"{self._name}/{self._round}/to/{self.rank}")
+        told, errors = self._get(f"to/{self.rank}", self.coordinator)
         if errors:
             raise CheckpointException(what, errors) from error
         return told
 
     def _lead(self, what, joined):
-        came = [self._get(f"{self._name}/{self._round}/from/{rank}") for rank in range(self.size)]
+        came = [self._get(f"from/{rank}", rank) for rank in range(self.size)]
         errors, told = {rank: e for rank, (_, e) in enumerate(came) if e is not None}, None
         if not errors:
             try:
@@ -68,7 +101,7 @@ class Meeting:
                 errors = {self.rank: e}
         packed = _packed(told, errors)
         for rank in range(self.size):
-            self._store.set(f"{self._name}/{self._round}/to/{rank}", packed)
+            self._set(f"to/{rank}", packed)
 
 
 def _packed(result, error):

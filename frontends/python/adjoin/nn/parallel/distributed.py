@@ -224,7 +224,7 @@ class DistributedDataParallel(Module, Joinable):
             )
         self.module, self.dim, self.device_ids = module, dim, list(device_ids) if device_ids else None
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
-        self.device = named[0][1].device
+        self.device, self.static_graph = named[0][1].device, static_graph
         self.require_backward_grad_sync = True
         if init_sync:
             self._agree(named)
@@ -299,6 +299,23 @@ class DistributedDataParallel(Module, Joinable):
                 f"{', …' if len(late) > 8 else ''}. The loss must depend on every parameter, or pass "
                 "find_unused_parameters=True to DistributedDataParallel"
             )
+
+    def _get_ddp_logging_data(self):
+        """What trainers note of it; a graph that is the same each time has nothing to gain here."""
+        params = [p for p in self.module.parameters() if p.requires_grad]
+        buckets = self.reducer.buckets if self.reducer is not None else []
+        return {
+            "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(),
+            "backend_name": str(self.process_group.name()),
+            "module_name": type(self.module).__name__,
+            "num_parameter_tensors": len(params),
+            "total_parameter_size_bytes": sum(p.numel() * p.element_size() for p in params),
+            "bucket_sizes": ", ".join(str(b.buffer().numel() * b.buffer().element_size()) for b in buckets),
+            "find_unused_parameters": self.find_unused_parameters,
+            "broadcast_buffers": self.broadcast_buffers,
+            "can_set_static_graph": False,
+        }
 
     def _refuse_parts(self, what):
         if self._parts is not None:
