@@ -167,7 +167,7 @@ std::unique_ptr<Work> Group::start(const aj_coll& given, int32_t tag, aj_tensor*
                                                : "",
                       label_ == "default" ? "" : text(" of group ", label_));
   w->record = record;
-  kit::check(engine_->start(comm_, &c, 1, &w->work));
+  if (aj_status* s = engine_->start(comm_, &c, 1, &w->work)) not_started(s, *record);
   w->group = shared_from_this();
   w->keep.assign(keep, keep + n);
   for (aj_tensor* t : w->keep) kit::core().retain(t);
@@ -229,6 +229,16 @@ void Group::wait(Work& w, int64_t timeout_ms) {
     waited = now_ms() - began;
     look(w, waited, timeout_ms);
   }
+}
+
+// What an engine cannot do is the caller's mistake and keeps its class; a failure has the class of
+// failures wherever it is met, in a hook of the tape as well.
+void Group::not_started(aj_status* s, const Record& record) const {
+  if (kit::core().status_code(s) != AJ_UNAVAILABLE) throw kit::Error(s);
+  const std::string said(kit::view_of(kit::core().status_message(s)));
+  kit::core().status_free(s);
+  raise_as(kError, AJ_UNAVAILABLE, said, " [rank ", ranks_[size_t(rank_)], " was about to start ",
+           describe(record), "]");
 }
 
 // Of the threads of a process that wait one warns, and not for each work.

@@ -64,6 +64,7 @@ class Group : public std::enable_shared_from_this<Group> {
   static bool warns();
   [[noreturn]] void fail(Work& w, const std::string& why, int32_t code = AJ_ABORTED);
   [[noreturn]] void engine_failed(Work& w, aj_status* s);
+  [[noreturn]] void not_started(aj_status* s, const Record& record) const;
   void abort(const std::string& why);
   void sweep();  // under the lock
   void refuse_what_it_cannot(const aj_coll& c) const;

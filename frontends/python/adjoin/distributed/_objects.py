@@ -4,7 +4,7 @@ import pickle
 
 import adjoin
 
-from ._collectives import all_gather, broadcast, gather, recv, scatter, send
+from ._collectives import all_gather, all_gather_into_tensor, broadcast, gather, recv, scatter, send
 from ._group import of, place_in
 
 
@@ -17,10 +17,11 @@ def _unpacked(t):
     return pickle.loads(memoryview(t.contiguous()))
 
 
-def _sizes(mine, group):
-    sizes = [adjoin.zeros(1, dtype=adjoin.int64) for _ in range(group.size())]
-    all_gather(sizes, adjoin.tensor([mine]), group)
-    return [int(size) for size in sizes]
+def numbers(mine, group):
+    """Each process's number, in the order of the group; in one message."""
+    every = adjoin.empty(group.size(), dtype=adjoin.int64)
+    all_gather_into_tensor(every, adjoin.tensor([mine]), group)
+    return every.tolist()
 
 
 def all_gather_object(object_list, obj, group=None):
@@ -33,7 +34,7 @@ def all_gather_object(object_list, obj, group=None):
         object_list[0] = obj
         return
     packed = _packed(obj)
-    parts = [adjoin.empty(size, dtype=adjoin.uint8) for size in _sizes(packed.numel(), group)]
+    parts = [adjoin.empty(size, dtype=adjoin.uint8) for size in numbers(packed.numel(), group)]
     all_gather(parts, packed, group)
     object_list[:] = [_unpacked(part) for part in parts]
 
@@ -50,7 +51,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         object_gather_list[0] = obj
         return
     packed = _packed(obj)
-    sizes = _sizes(packed.numel(), group)
+    sizes = numbers(packed.numel(), group)
     padded = adjoin.zeros(max(sizes), dtype=adjoin.uint8)
     padded[: packed.numel()] = packed
     parts = [adjoin.empty_like(padded) for _ in sizes] if here else None

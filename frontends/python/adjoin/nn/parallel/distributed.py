@@ -10,6 +10,7 @@ import adjoin
 
 from ... import _C
 from ... import distributed as dist
+from ...distributed._objects import numbers
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._parts import Parts, in_parts
@@ -245,9 +246,7 @@ class DistributedDataParallel(Module, Joinable):
 
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in named]
         digest = int.from_bytes(hashlib.blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
-        both = adjoin.tensor([digest, -digest])  # equal everywhere: the largest is the least
-        dist.all_reduce(both, dist.ReduceOp.MAX, self.process_group)
-        if both[0] == -both[1]:
+        if len({*numbers(digest, self.process_group)}) == 1:
             return
         all_of_them = [None] * self.process_group.size()
         dist.all_gather_object(all_of_them, mine, self.process_group)
