@@ -61,6 +61,7 @@ OPGEN = 500
 LOCALE = re.compile(
     r"\b(strto(d|f|ld)|atof|sto(d|f|ld)|(is|to)(alpha|alnum|digit|space|upper|lower)|strn?casecmp)\(|(printf|scanf)\([^;]*%[-+ #0-9.*]*[aefgAEFG]"
 )
+TOGETHER = {"lint", "core", "ops", "plugins", "python"}  # folders of tests/
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^">]+)[">]')
 
 
@@ -154,8 +155,19 @@ def header_findings(path, lines):
         yield f"{path}:1: it is none of the counted headers, so its first line says «experimental»"
 
 
+def test_name_findings(files):
+    """Files that pytest takes in one run, which knows them by their names alone."""
+    together = {}
+    for path in files:
+        if path.match("*_test.py") and path.parts[:1] == ("tests",) and path.parts[1] in TOGETHER:
+            other = together.setdefault(path.name, path)
+            if other != path:
+                yield f"{path}: {other} has this name, too; pytest takes one of them"
+
+
 def findings(files):
     yield from floor_findings(files)
+    yield from test_name_findings(files)
     contract = 0
     for path in files:
         if path.suffix not in CODE:

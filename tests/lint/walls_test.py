@@ -22,6 +22,7 @@ FAULTS = {  # file, what is put at its end; the script; what it says
         "house.py",
         "has no place",
     ),
+    "two tests of one name": ("tests/python/nn/rows_test.py", "# a test\n", "house.py", "has this name, too"),
     "a core that includes a plugin": (
         "core/op/kinds.cpp",
         '#include "plugins/cpu/device.hpp"\n',

@@ -1,4 +1,4 @@
-"""tests/python/sparse/stacks_test.py: stacks of compressed matrices: made, read, converted, computed with, refused; layouts of factories."""
+"""tests/python/sparse/compressed_stacks_test.py: stacks of compressed matrices: made, read, converted, computed with, refused; layouts of factories."""
 
 import copy
 import pickle
