@@ -87,7 +87,9 @@ class Stub:
         self.name, self.body, self.named = name, [], {}
 
     def results(self, fields):
-        """A class for several results with names."""
+        """A class for several results with names; without them each has its type's."""
+        if any(name == kind for name, kind in fields):
+            return f"tuple[{', '.join(kind for _, kind in fields)}]"
         title = "_" + "_".join(name for name, _ in fields)
         self.named[title] = "".join(f"    {name}: {kind}\n" for name, kind in fields)
         return title

@@ -37,7 +37,7 @@ def drawn(engine):
         return list(every.items())
     rng = random.Random(f"{os.environ.get('ADJOIN_TEST_SEED', '0')}/{engine}")
     # Threads cost nothing to begin with: most ways are tried there, the engines' own part on all of them.
-    n, few = {"simulated": (rng.choice((3, 4, 8)), 10), "emulated": (2, 1)}.get(engine, (rng.choice((2, 3)), 3))
+    n, few = {"simulated": (rng.choice((3, 4, 8)), 6), "emulated": (2, 1)}.get(engine, (rng.choice((2, 3)), 3))
     return [(n, rng.sample(every[n], few))]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 CASES, SEED = (
     int(os.environ.get("ADJOIN_FUZZ_CASES", 3000)),
-    int(os.environ.get("ADJOIN_FUZZ_SEED", 0)) or random.randrange(1 << 30),
+    int(os.environ.get("ADJOIN_FUZZ_SEED", 0) or os.environ.get("ADJOIN_TEST_SEED", 0)) or random.randrange(1 << 30),
 )
 FLOATS, INTS, COMPLEX = (
     ("float16", "float32", "float64"),
@@ -271,7 +271,8 @@ def difference(mine, theirs, dtypes):
         return f"shapes {mine.shape} and {theirs.shape}"
     if dtypes and mine.dtype != theirs.dtype:
         return f"dtypes {mine.dtype} and {theirs.dtype}"
-    digits = 1e-3 if "float16" in (mine.dtype, theirs.dtype) else 1e-5
+    # NumPy rounds halves after each step of a variance; ours are rounded once.
+    digits = 4e-3 if "float16" in (mine.dtype, theirs.dtype) else 1e-5
     exact = mine.dtype.kind in "biu"
     with np.errstate(all="ignore"):
         same = np.array_equal(mine, theirs) if exact else np.allclose(mine, theirs, digits, digits, equal_nan=True)
