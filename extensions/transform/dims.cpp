@@ -106,10 +106,10 @@ void rule_dims(Batch& b) {
     return;
   }
   const std::string_view name = b.facts.name;
-  if (b.rank(0) == 0 && (name == "squeeze.dim" || name == "transpose"))
+  if ((name == "squeeze.dim" || name == "transpose") && b.rank(0) == 0)
     return b.give(0, alias(b.tensor(0)));
   spread_all(b);
-  const bool windows = b.rank(0) == 0 && name == "unfold";  // of one element; their dimension goes
+  const bool windows = name == "unfold" && b.rank(0) == 0;  // of one element; their dimension goes
   if (windows) b.set(0, reshape(b.tensor(0), {b.size(), 1}), true);
   const bool flat = name != "gather" || b.rank(2) == 0;  // gather's result is as its index
   const bool deep = deepen(b) && flat;

@@ -93,25 +93,25 @@ LACKS_A_FACTORISATION = re.compile(
 )
 
 
-def every_third_op():
-    """The emulated device takes minutes for all values; the sanitizer's build checks another third (tests/sanitized.sh)."""
+def every_sixth_op():
+    """The emulated device takes minutes for all values; the sanitizer's build checks others (tests/sanitized.sh)."""
     listed = re.split(r"(?m)^\d+ ops$", adjoin("ops").stdout)[0]
     names = [line.split()[0] for line in listed.splitlines()]
-    return [word for name in names[int(SEED[1] if SEED else 0) % 3 :: 3] for word in ("--op", name)]
+    return [word for name in names[int(SEED[1] if SEED else 0) % 6 :: 6] for word in ("--op", name)]
 
 
 @pytest.mark.parametrize(
     ("name", "mode"), [("cpu", "all"), ("reference", "all"), ("emulated", "test"), ("emulated", "grad")]
 )
 def test_our_backends_conform(name, mode):
-    part = every_third_op() if (name, mode) == ("emulated", "test") and not FULL else []
+    part = every_sixth_op() if (name, mode) == ("emulated", "test") and not FULL else []
     code, report = conform(
         f"{PLUGINDIR}/libaj_{name}.so", "--mode", mode, "--timeout", "300", *["--full"] * FULL, *SEED, *part
     )
     assert [f for r in report["records"] for f in r["failures"]] == [] and code == 0, report["seed"]
     assert report["verdict"] == ("conforms" if mode == "all" else "no fault found in what was checked")
     rows = {r["row"] for r in report["records"] if r["passed"]}
-    assert len(rows) > (150 if part else 300 if mode == "grad" else 400)
+    assert len(rows) > (75 if part else 300 if mode == "grad" else 400)
     lacking = [r["reason"] for r in report["records"] if r["unsupported"]]
     assert name == "emulated" or not lacking
     assert [reason for reason in lacking if not LACKS_A_FACTORISATION.search(reason)] == []
