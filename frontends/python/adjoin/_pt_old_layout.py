@@ -1,6 +1,5 @@
 """adjoin._pt_old_layout: `.pt` files as PyTorch wrote them before 1.6: pickles one after the other, then the storages' bytes."""
 
-import os
 import pickle
 import pickletools
 import struct
@@ -48,23 +47,3 @@ def pieces(zipped):
         for key, count in counts.items():
             yield struct.pack("<q", count)
             yield archive.read(f"{root}data/{key}")
-
-
-def write(zipped, f):
-    """Writes them to a path, where the file appears whole or not at all, or to what is open for writing."""
-    if hasattr(f, "write"):
-        for piece in pieces(zipped):
-            f.write(piece)
-        return
-    path = os.fsdecode(f)
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "xb") as file:
-            file.writelines(pieces(zipped))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise

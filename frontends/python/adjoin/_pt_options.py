@@ -146,16 +146,27 @@ def save_without_data(write, f):
             if record.filename.rpartition("/")[0].endswith("/data"):
                 _zero(view, record, entry)
             entry += 46 + _lengths(view, entry + 28, 3)
+    bring([whole.getvalue()], f)
+
+
+def bring(pieces, f):
+    """Writes pieces of bytes to ``f``: to what has ``write``, or to a path, where the file appears whole or not at all."""
     if hasattr(f, "write"):
-        f.write(whole.getvalue())
+        for piece in pieces:
+            f.write(piece)
         return
-    path = os.path.realpath(f)
-    part = path + b".part"
-    with open(part, "wb") as file:
-        file.write(whole.getbuffer())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    path = os.path.realpath(os.fsencode(f))
+    part = path + b".%d.part" % os.getpid()
+    try:
+        with open(part, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
 
 
 def _lengths(view, at, count):

@@ -74,9 +74,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     return made.reshape(*front, n, *tail)
 
 
-def _segment_reduce(*args, **kwargs):
-    """segment_reduce under the name that libraries call."""
-    return segment_reduce(*args, **kwargs)
+_segment_reduce = segment_reduce  # the name that libraries call
 
 
 def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False, out=None):

@@ -18,6 +18,7 @@ from adjoin import _C
 
 from ._files import is_large
 from ._pt_options import (  # noqa: F401
+    bring,
     LoadEndianness,
     SourceChangeWarning,
     StorageType,
@@ -112,13 +113,13 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     ``_use_new_zipfile_serialization=False`` writes the layout from before PyTorch 1.6, which takes the memory twice.
     """
     if not _use_new_zipfile_serialization:
-        from ._pt_old_layout import write
+        from ._pt_old_layout import pieces
 
         if not isinstance(f, (str, bytes, os.PathLike)) and not hasattr(f, "write"):
             raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
         zipped = io.BytesIO()
         _written(obj, zipped, "archive")
-        write(zipped, f)
+        bring(pieces(zipped), f)
         return
     if isinstance(f, (str, bytes, os.PathLike)):
         path = os.fsencode(f)
