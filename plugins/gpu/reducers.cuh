@@ -81,14 +81,20 @@ struct NormOf : NoIndex {
   using State = Real<T>;
   double ord;
   AJ_HD State start() const { return ord == -INFINITY ? State(INFINITY) : State(0); }
+  // Does each element take a call of a function?
+  AJ_HD bool calls() const { return ord != 0 && ord != 1 && ord != 2 && !std::isinf(ord); }
   AJ_HD void add(State& s, T element, int64_t) const {
+    if (calls())
+      s += std::pow(State(scalar::Abs()(element)), State(ord));
+    else
+      add_plain(s, element);
+  }
+  AJ_HD void add_plain(State& s, T element) const {
     State x = State(scalar::Abs()(element));
     if (std::isinf(ord))
       s = extreme(s, x);
-    else if (ord == 0)
-      s += x != 0;
     else
-      s += ord == 2 ? x * x : ord == 1 ? x : std::pow(x, State(ord));
+      s += ord == 2 ? x * x : ord == 1 ? x : State(x != 0);
   }
   AJ_HD State extreme(State a, State b) const {
     return ord > 0 ? scalar::Maximum()(a, b) : scalar::Minimum()(a, b);

@@ -63,26 +63,38 @@ struct JoinBy {
   }
 };
 
-// A norm of any order calls a function for each element: what is read ahead would not stay in
-// registers.
+// A norm of another order than 0, 1, 2 and infinity calls a function for each element: what is read
+// ahead would not stay in registers.
+template <class R>
+inline constexpr bool kMayCall = false;
+template <class T>
+inline constexpr bool kMayCall<NormOf<T>> = true;
 template <class R>
 inline constexpr bool kReadsAhead = true;
-template <class T>
-inline constexpr bool kReadsAhead<NormOf<T>> = false;
+template <>  // its absolute value is a call already
+inline constexpr bool kReadsAhead<NormOf<Complex<double>>> = false;
 
 // Elements of S from i on, four loads under way; returns where it has stopped.
 template <class S, class R>
 AJ_DEVICE int64_t add_fours(const Fold<R>& p, typename R::State& s, const char* from, int64_t i,
                             int64_t hi, int64_t step) {
   using T = typename R::T;
+  if constexpr (kMayCall<R>)
+    if (p.reducer.calls()) return i;
+  auto add = [&](S x, int64_t at) {
+    if constexpr (kMayCall<R>)
+      p.reducer.add_plain(s, widened<T>(x));
+    else
+      p.reducer.add(s, widened<T>(x), at);
+  };
   int64_t stride = p.nreduced ? p.in_strides[0] : 0, hop = step * stride;
   for (const char* at = from + i * stride; i + 3 * step < hi; i += 4 * step, at += 4 * hop) {
     S a = element<S>(at), b = element<S>(at + hop), c = element<S>(at + 2 * hop),
       d = element<S>(at + 3 * hop);
-    p.reducer.add(s, widened<T>(a), i);
-    p.reducer.add(s, widened<T>(b), i + step);
-    p.reducer.add(s, widened<T>(c), i + 2 * step);
-    p.reducer.add(s, widened<T>(d), i + 3 * step);
+    add(a, i);
+    add(b, i + step);
+    add(c, i + 2 * step);
+    add(d, i + 3 * step);
   }
   return i;
 }
@@ -102,7 +114,7 @@ AJ_GLOBAL void fold_kernel(AJ_ARGUMENT Fold<R> p) {
     if constexpr (kReadsAhead<R>)
       if (p.one_stride && p.in_dtype == DTypeOf<T>::index)
         i = add_fours<T>(p, s, from, i, hi, Own::step());
-    if constexpr (kReadsAhead<R> && std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<T, float>) {
       if (p.one_stride && p.in_dtype == DTypeOf<Half>::index)
         i = add_fours<Half>(p, s, from, i, hi, Own::step());
       if (p.one_stride && p.in_dtype == DTypeOf<BFloat16>::index)

@@ -10,6 +10,13 @@
 #include "../../pack.cuh"
 #include "../../tile.cuh"
 
+// Loads that go out together: with all of a tile's, sums would leave the registers.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define AJ_EIGHT_AT_ONCE _Pragma("unroll 8")
+#else
+#define AJ_EIGHT_AT_ONCE
+#endif
+
 namespace adjoin::gpu {
 namespace {
 
@@ -142,6 +149,7 @@ AJ_DEVICE void gather(const Square<A>& m, const Right& right, A (&acc)[Wide][kOw
     }
     AJ_UNROLL
     for (int w = 0; w < Wide; ++w) {
+      AJ_EIGHT_AT_ONCE
       for (int i = me; i < kTile * kTile; i += kTileThreads) {
         int k = i / kTile, column = i % kTile;
         b[k / kDepth][column][k % kDepth] = right(k, w * kTile + column);
