@@ -2,7 +2,7 @@
 // one element.
 #include <adjoin/kit/scalar_rows.hpp>
 
-#include "../pointwise.cuh"
+#include "../trig.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -86,7 +86,7 @@ struct Hardswish {
 }  // namespace
 
 AJ_KERNELS(math_kernels) = {
-    AJ_MATH_ROWS(one),
+    AJ_MATH_ROWS(turning),
     {"nn::hardsigmoid", one<Hardsigmoid, floating>},
     {"nn::hardswish", one<Hardswish, floating>},
     {"relu_backward", two<scalar::ReluBackward, reals>},

@@ -1,7 +1,7 @@
 // plugins/gpu/kernels/special.cuh: special functions of one and two elements.
 #include <adjoin/kit/special_rows.hpp>
 
-#include "../pointwise.cuh"
+#include "../trig.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -17,7 +17,7 @@ aj_status* nextafter(void*, aj_call* call) {
 }  // namespace
 
 AJ_KERNELS(special_kernels) = {
-    AJ_SPECIAL_ROWS(one, two),
+    AJ_SPECIAL_ROWS(turning, two),
     {"nextafter", {&nextafter, stored_floating::mask, AJ_KERNEL_CASTS}},
     {nullptr, {}},
 };
