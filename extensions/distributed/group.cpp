@@ -69,6 +69,20 @@ const aj_comm* engine_named(const std::string& slot, std::string_view wanted, st
   return nullptr;
 }
 
+// Of threads that are processes each has the same ones.
+std::shared_ptr<const std::vector<int32_t>> shared_ranks(const aj_group_def& def) {
+  static std::mutex& lock = *new std::mutex;
+  static auto& last = *new std::weak_ptr<const std::vector<int32_t>>;
+  std::vector<int32_t> wanted(def.ranks, def.ranks + def.size);
+  std::lock_guard hold(lock);
+  auto found = last.lock();
+  if (!found || *found != wanted) {
+    found = std::make_shared<const std::vector<int32_t>>(std::move(wanted));
+    last = found;
+  }
+  return found;
+}
+
 }  // namespace
 
 const aj_comm* find_engine(std::string_view wanted, const std::string& device) {
@@ -92,7 +106,7 @@ Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
       name_(kit::view_of(def.name)),
       label_(def.label.len ? kit::view_of(def.label) : kit::view_of(def.name)),
       device_name_(kit::view_of(def.device)),
-      ranks_(def.ranks, def.ranks + def.size),
+      held_ranks_(shared_ranks(def)),
       rank_(def.rank),
       timeout_ms_(def.timeout_ms) {
   if (device_name_ != "cpu") {
@@ -215,9 +229,10 @@ void Group::wait(Work& w, int64_t timeout_ms) {
   if (timeout_ms < 0) timeout_ms = timeout_ms_;
   const int64_t began = now_ms();
   int64_t waited = w.asked = 0;
+  const Waiting counted;
   for (;;) {
-    aj_status* s =
-        engine_->wait(w.work, std::clamp<int64_t>(timeout_ms - waited, 1, pause_after(waited)));
+    aj_status* s = engine_->wait(
+        w.work, std::clamp<int64_t>(timeout_ms - waited, 1, Waiting::pause_after(waited)));
     if (!s) {
       w.record->state = Record::done;
       link_->waits(false);
