@@ -20,6 +20,7 @@ constexpr int64_t kLeft = 5;
 constexpr int64_t kWarn = 10000;
 constexpr int64_t kClose = 2000;
 constexpr int64_t kCause = 1500;  // the watch's word on what an engine has found
+constexpr int64_t kGlance = 100;  // within that, for the user's
 constexpr const char* kError = "DistBackendError";
 
 constexpr const char* kKinds[] = {"barrier",     "broadcast", "all_reduce",     "reduce",
@@ -87,6 +88,10 @@ std::shared_ptr<const std::vector<int32_t>> shared_ranks(const aj_group_def& def
 
 const aj_comm* find_engine(std::string_view wanted, const std::string& device) {
   std::string known;
+  // Who offers itself by name, too, is loaded alone, without the libraries of all others.
+  if (!wanted.empty())
+    if (const aj_comm* found = engine_named(text("aj.comm/", device, "/", wanted), wanted, &known))
+      return found;
   if (const aj_comm* found = engine_named("aj.comm/" + device, wanted, &known)) return found;
   if (wanted.empty())
     raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device,
@@ -309,7 +314,11 @@ void Group::fail(Work& w, const std::string& why, int32_t code) {
 void Group::engine_failed(Work& w, aj_status* s) {
   std::string said(kit::view_of(kit::core().status_message(s)));
   kit::core().status_free(s);
-  std::string why = link_->broken_within(kCause);
+  std::string why = link_->broken();
+  for (const int64_t until = now_ms() + kCause; why.empty() && now_ms() < until;) {
+    if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
+    why = link_->broken_within(kGlance);
+  }
   if (why.empty())
     if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
       why = text("rank ", r, " has ended its part");

@@ -258,10 +258,13 @@ class DistributedDataParallel(Module, Joinable):
         object.__setattr__(self, "_parts", Parts(cut, self.process_group) if cut else None)
 
     def _agree(self, named):
-        import hashlib
+        try:
+            from _blake2 import blake2b  # hashlib would load a library of 4 MB
+        except ImportError:
+            from hashlib import blake2b
 
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in named]
-        digest = int.from_bytes(hashlib.blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
+        digest = int.from_bytes(blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
         if alike(digest, self.process_group):
             return
         all_of_them = [None] * self.process_group.size()
