@@ -3,8 +3,9 @@
 
 processes.py [--rounds N] [--engines gloo,shm] [--large] [--json FILE]
 
-Jobs of Adjoin and of PyTorch (BENCH_PYTHON, or a Python beside which `torch` is) take turns; each figure is the median over jobs, and
-a ratio Adjoin / PyTorch stands beside what is wanted of it; a star marks what misses that by more than a tenth. One thread a process.
+Jobs of Adjoin and of PyTorch (BENCH_PYTHON, or a Python beside which `torch` is) take turns; a figure is the lower quartile of a job's
+samples and the median over jobs (on a machine that others use, `chrt -r 1 python bench/processes.py` keeps them off its processors); a
+ratio Adjoin / PyTorch stands beside what is wanted of it; a star marks what misses that by more than a tenth. One thread a process.
 `beyond` is the time of a step of DistributedDataParallel less that of the same step of the bare module that ends in a barrier.
 """
 

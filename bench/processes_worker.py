@@ -39,7 +39,12 @@ def seconds(f, rounds, clock=time.perf_counter):
         first = clock()
         f()
         samples.append(clock() - first)
-    return statistics.median(samples)
+    return quarter(samples)
+
+
+def quarter(samples):
+    """The sample that a quarter of them lie below: others who use the machine are in the upper ones."""
+    return sorted(samples)[len(samples) // 4]
 
 
 class Bench:
@@ -89,7 +94,7 @@ class Bench:
                 first = time.perf_counter()
                 dist.all_reduce(x)
                 samples.append(time.perf_counter() - first)
-            got["all_reduce " + name] = 1e3 * statistics.median(samples)
+            got["all_reduce " + name] = 1e3 * quarter(samples)
         self.model("MLP", self.stack(284, 3), 284, 20)
         self.model("102 tensors", self.stack(64, 51), 64, 20)
 

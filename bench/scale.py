@@ -130,7 +130,8 @@ def measured():
     for engine in ("gloo", "shm"):
         got = in_processes(engine)
         wires[engine] = wire = model.fitted(got["points"])
-        run = model.data_parallel(2, wire, got["forward"], buckets_of(got["pieces"], got["sizes"], got["counts"]))
+        pieces = buckets_of(got["pieces"], got["sizes"], got["counts"])
+        run = model.data_parallel(2, wire, got["forward"], pieces, at_once=len(os.sched_getaffinity(0)) > 2)
         told(f"2 processes over {engine}", got["step"], run.seconds())
     latency, gigabytes = 200, 0.25
     for n in (4, 8, 16):
@@ -238,13 +239,20 @@ def joins(n):
     for rank in range(n):
         links.append(_C.dist_connect("127.0.0.1", port, 20000))
         _C.dist_join(links[-1], "bench", rank, n)
-    took = time.perf_counter() - first
+    took, first = time.perf_counter() - first, time.perf_counter()
+    _C.dist_disconnect(links.pop(0))  # without a word
+    try:
+        _C.dist_store_get(links[-1], "what nobody sets", 20000)  # the last one to be told
+    except RuntimeError as error:
+        assert "rank 0 " in str(error), error
+    told, first = time.perf_counter() - first, time.perf_counter()
     for link in links:
         _C.dist_leave(link)
         _C.dist_disconnect(link)
     _C.dist_end_server(server, 0)
+    left = time.perf_counter() - first
     print(
-        f"{n} joins of one control server: {took:.2f} s of 3; all have left after {time.perf_counter() - first:.1f} s"
+        f"{n} joins of one control server: {took:.2f} s of 3; a death is told to the last after {told:.2f} s of 1; all leave in {left:.1f} s"
     )
 
 

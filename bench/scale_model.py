@@ -2,7 +2,8 @@
 
 A collective of n processes is a ring, a tree or a ring of hosts, whichever is soonest, of messages that take `latency` and their bytes
 over `rate`. Processes have one wire: collectives go one after the other, each as soon as its last process has come. Compute and
-wire go at once. What a process computes differs from step to step by `jitter`, so a collective waits for the slowest.
+wire go at once, unless processors move the bytes and none is free. What a process computes
+differs from step to step by `jitter`, so a collective waits for the slowest.
 """
 
 import dataclasses
@@ -78,8 +79,11 @@ class Run:
         return float(self.at.max())
 
 
-def data_parallel(n, wire, forward, pieces, jitter=0.0, seed=0):
-    """Seconds of a step whose backward pass has `pieces`: (seconds, bytes of the bucket that is full then, or 0)."""
+def data_parallel(n, wire, forward, pieces, jitter=0.0, seed=0, at_once=True):
+    """Seconds of a step whose backward pass has `pieces`: (seconds, bytes of the bucket that is full then, or 0).
+
+    at_once: compute and wire go at the same time. Where processors move the bytes and none is free, each waits for the other.
+    """
     run = Run(n, jitter, seed)
     run.compute(forward)
     works = []
@@ -87,6 +91,8 @@ def data_parallel(n, wire, forward, pieces, jitter=0.0, seed=0):
         run.compute(seconds)
         if size:
             works.append(run.start(wire.all_reduce(n, size)))
+            if not at_once:
+                run.wait(works[-1])
     for done in works:
         run.wait(done)
     return run

@@ -20,6 +20,7 @@ constexpr int64_t kLeft = 5;
 constexpr int64_t kWarn = 10000;
 constexpr int64_t kClose = 2000;
 constexpr int64_t kCause = 1500;  // the watch's word on what an engine has found
+constexpr int64_t kGlance = 100;  // within that, for the user's
 constexpr const char* kError = "DistBackendError";
 
 constexpr const char* kKinds[] = {"barrier",     "broadcast", "all_reduce",     "reduce",
@@ -69,10 +70,28 @@ const aj_comm* engine_named(const std::string& slot, std::string_view wanted, st
   return nullptr;
 }
 
+// Of threads that are processes each has the same ones.
+std::shared_ptr<const std::vector<int32_t>> shared_ranks(const aj_group_def& def) {
+  static std::mutex& lock = *new std::mutex;
+  static auto& last = *new std::weak_ptr<const std::vector<int32_t>>;
+  std::vector<int32_t> wanted(def.ranks, def.ranks + def.size);
+  std::lock_guard hold(lock);
+  auto found = last.lock();
+  if (!found || *found != wanted) {
+    found = std::make_shared<const std::vector<int32_t>>(std::move(wanted));
+    last = found;
+  }
+  return found;
+}
+
 }  // namespace
 
 const aj_comm* find_engine(std::string_view wanted, const std::string& device) {
   std::string known;
+  // Who offers itself by name, too, is loaded alone, without the libraries of all others.
+  if (!wanted.empty())
+    if (const aj_comm* found = engine_named(text("aj.comm/", device, "/", wanted), wanted, &known))
+      return found;
   if (const aj_comm* found = engine_named("aj.comm/" + device, wanted, &known)) return found;
   if (wanted.empty())
     raise(AJ_NOT_FOUND, "no plugin offers an engine for collectives of '", device,
@@ -92,7 +111,7 @@ Group::Group(std::shared_ptr<Link> link, const aj_group_def& def)
       name_(kit::view_of(def.name)),
       label_(def.label.len ? kit::view_of(def.label) : kit::view_of(def.name)),
       device_name_(kit::view_of(def.device)),
-      ranks_(def.ranks, def.ranks + def.size),
+      held_ranks_(shared_ranks(def)),
       rank_(def.rank),
       timeout_ms_(def.timeout_ms) {
   if (device_name_ != "cpu") {
@@ -215,9 +234,10 @@ void Group::wait(Work& w, int64_t timeout_ms) {
   if (timeout_ms < 0) timeout_ms = timeout_ms_;
   const int64_t began = now_ms();
   int64_t waited = w.asked = 0;
+  const Waiting counted;
   for (;;) {
-    aj_status* s =
-        engine_->wait(w.work, std::clamp<int64_t>(timeout_ms - waited, 1, pause_after(waited)));
+    aj_status* s = engine_->wait(
+        w.work, std::clamp<int64_t>(timeout_ms - waited, 1, Waiting::pause_after(waited)));
     if (!s) {
       w.record->state = Record::done;
       link_->waits(false);
@@ -294,7 +314,11 @@ void Group::fail(Work& w, const std::string& why, int32_t code) {
 void Group::engine_failed(Work& w, aj_status* s) {
   std::string said(kit::view_of(kit::core().status_message(s)));
   kit::core().status_free(s);
-  std::string why = link_->broken_within(kCause);
+  std::string why = link_->broken();
+  for (const int64_t until = now_ms() + kCause; why.empty() && now_ms() < until;) {
+    if (kit::core().interrupted()) raise(AJ_CANCELLED, "interrupted");
+    why = link_->broken_within(kGlance);
+  }
   if (why.empty())
     if (const int r = link_->first_left(ranks_, ranks_[size_t(rank_)]); r >= 0)
       why = text("rank ", r, " has ended its part");

@@ -72,7 +72,8 @@ class Group : public std::enable_shared_from_this<Group> {
   std::shared_ptr<Link> link_;
   std::string name_, label_, device_name_;
   DLDevice device_ = {kDLCPU, 0};
-  std::vector<int32_t> ranks_;
+  const std::shared_ptr<const std::vector<int32_t>> held_ranks_;
+  const std::vector<int32_t>& ranks_ = *held_ranks_;
   int32_t rank_;
   int64_t timeout_ms_;
   const aj_comm* engine_ = nullptr;

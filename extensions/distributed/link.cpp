@@ -259,8 +259,9 @@ Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms, std::string_v
   send(std::move(f));
   const int64_t began = now_ms(), until = began + timeout_ms;
   std::unique_lock hold(lock_);
+  const Waiting counted;
   auto answered = [&] { return answer.kind != Say::beat; };
-  while (!changed_.wait_for(hold, milliseconds(pause_after(now_ms() - began)), answered)) {
+  while (!changed_.wait_for(hold, milliseconds(Waiting::pause_after(now_ms() - began)), answered)) {
     hold.unlock();
     const bool stop = kit::core().interrupted();
     hold.lock();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -11,11 +12,21 @@ namespace adjoin::distributed {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// How long who waits sleeps before he looks around: the longer, the longer he has waited; there may
-// be thousands in one process.
-inline int64_t pause_after(int64_t waited_ms) {
-  return std::clamp<int64_t>(waited_ms / 20, 50, 250);
-}
+// A thread that waits for others. How long it sleeps before it looks around: the longer, the longer
+// it has waited, and the more threads of this process wait; there may be thousands.
+class Waiting {
+ public:
+  Waiting() { count_.fetch_add(1, std::memory_order_relaxed); }
+  ~Waiting() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Waiting(const Waiting&) = delete;
+  static int64_t pause_after(int64_t waited_ms) {
+    return std::max(std::clamp<int64_t>(waited_ms / 20, 50, 250), threads() / 4);
+  }
+  static int64_t threads() { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<int64_t> count_ = 0;
+};
 inline int64_t now_ms() {
   return std::chrono::duration_cast<milliseconds>(Clock::now().time_since_epoch()).count();
 }

@@ -159,6 +159,7 @@ const aj_comm table = kit::comm::Table<Comm>::of({"faulty", 6});
 }  // namespace adjoin::faulty
 
 AJ_PLUGIN(.name = "faulty", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:aj.comm/cpu") {
+          .provides = "service:aj.comm/cpu;service:aj.comm/cpu/faulty") {
   plugin.service("aj.comm/cpu", "faulty", &adjoin::faulty::table, -200);
+  plugin.service("aj.comm/cpu/faulty", "faulty", &adjoin::faulty::table, -200);
 }

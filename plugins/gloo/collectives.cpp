@@ -53,6 +53,35 @@ void barrier(const Context& context, const aj_coll& c) {
   ::gloo::barrier(o);
 }
 
+// Slots of messages of our own lie above those of Gloo's collectives.
+uint64_t transfer_slot(const aj_coll& c) { return uint64_t{0xff} << 48 | c.fingerprint; }
+uint64_t exchange_slot(const aj_coll& c) { return uint64_t{0xfe} << 48 | c.fingerprint; }
+
+// Each process sends to each other one all that it has: a sum takes the time of one message, a ring
+// of two takes that of two. Sums are in the order of ranks.
+void reduce_by_exchange(const Context& context, const aj_coll& c, void* out, uint64_t count) {
+  const size_t bytes = count * size_t(kit::bytes_of(c.dtype));
+  const size_t me = size_t(context->rank), all = size_t(context->size);
+  static thread_local std::vector<char> held;  // of the communicator's thread
+  if (held.size() < all * bytes) held.resize(all * bytes);
+  auto part = [&](size_t rank) { return held.data() + rank * bytes; };
+  std::memcpy(part(me), out, bytes);
+  const auto buffer = context->createUnboundBuffer(held.data(), all * bytes);
+  for (size_t r = 0; r < all; r++)
+    if (r != me) buffer->recv(int(r), exchange_slot(c), r * bytes, bytes);
+  for (size_t r = 0; r < all; r++)
+    if (r != me) buffer->send(int(r), exchange_slot(c), me * bytes, bytes);
+  for (size_t r = 1; r < all; r++)
+    if (!buffer->waitRecv()) raise(AJ_ABORTED, "the receive was broken off");
+  const auto combine = combine_of(c.dtype, c.op);
+  combine(out, part(0), part(1), count);
+  for (size_t r = 2; r < all; r++) combine(out, out, part(r), count);
+  for (size_t r = 1; r < all; r++)
+    if (!buffer->waitSend()) raise(AJ_ABORTED, "the send was broken off");
+}
+
+// Up to so many bytes from the others, and among so few: above, what is sent twice costs more.
+constexpr uint64_t kExchanged = 256u << 10, kExchangers = 8;
 constexpr uint64_t kBcubeBelow = 16u << 20;  // where a ring of four and more is slower
 
 template <class T>
@@ -61,6 +90,12 @@ void all_reduce(const Context& context, const aj_coll& c, const void* in, void* 
   ::gloo::AllreduceOptions o(context);
   if (in != out) std::memcpy(out, in, count * sizeof(T));
   if (c.op == AJ_RED_PREMUL) scale(c.dtype, out, count, c.scale);
+  const uint64_t others = uint64_t(context->size) - 1;
+  if (others && others < kExchangers && others * count * sizeof(T) <= kExchanged) {
+    reduce_by_exchange(context, c, out, count);
+    if (c.op == AJ_RED_AVG) scale(c.dtype, out, count, 1.0 / context->size);
+    return;
+  }
   o.setOutput(static_cast<T*>(out), count);
   o.setReduceFunction(combine_of(c.dtype, c.op));
   o.setTag(c.fingerprint);
@@ -207,7 +242,7 @@ void run_transfer(const Context& context, const aj_coll& c) {
   void* memory = c.kind == AJ_COLL_SEND ? const_cast<void*>(c.in) : c.out;
   auto buffer = bytes ? context->createUnboundBuffer(memory, bytes)
                       : context->createUnboundBuffer(&nothing, 1);
-  const uint64_t slot = uint64_t{0xff} << 48 | c.fingerprint;  // above those of Gloo's collectives
+  const uint64_t slot = transfer_slot(c);
   if (c.kind == AJ_COLL_SEND) {
     buffer->send(c.peer, slot);
     if (!buffer->waitSend()) raise(AJ_ABORTED, "the send was broken off");

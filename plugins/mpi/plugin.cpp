@@ -14,6 +14,7 @@ const aj_comm table = kit::comm::Table<Comm>::of({"mpi", 3});
 }  // namespace adjoin::mpi
 
 AJ_PLUGIN(.name = "mpi", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:aj.comm/cpu") {
+          .provides = "service:aj.comm/cpu;service:aj.comm/cpu/mpi") {
   plugin.service("aj.comm/cpu", "mpi", &adjoin::mpi::table, -20);
+  plugin.service("aj.comm/cpu/mpi", "mpi", &adjoin::mpi::table, -20);
 }

@@ -13,6 +13,7 @@ const aj_comm table = kit::comm::Table<Comm>::of({"shm", 3});
 }  // namespace adjoin::shm
 
 AJ_PLUGIN(.name = "shm", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:aj.comm/cpu") {
+          .provides = "service:aj.comm/cpu;service:aj.comm/cpu/shm") {
   plugin.service("aj.comm/cpu", "shm", &adjoin::shm::table, -10);
+  plugin.service("aj.comm/cpu/shm", "shm", &adjoin::shm::table, -10);
 }

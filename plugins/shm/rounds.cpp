@@ -34,6 +34,8 @@ Rounds::Rounds(const kit::comm::Request& request, int rank, int size)
       break;
     case AJ_COLL_ALL_REDUCE:
       whole_reduced_ = request.bytes() <= kReduceWhole || size == 1;
+      // Of the first two parts a sum is made at once: it may stand where one of them does.
+      keeps_own_ = c_.op != AJ_RED_PREMUL && (rank < 2 || request.in() != request.out());
       rounds_ = whole_reduced_ ? pieces(c_.count, room_) : 2 * pieces(c_.count, room_);
       break;
     case AJ_COLL_REDUCE_SCATTER:
@@ -79,6 +81,17 @@ void Rounds::give_scaled(char* half, const char* from, size_t count) const {
     kit::comm::scale(c_.dtype, half, count, c_.scale);
 }
 
+// All but the part that this process will reduce itself, unless that is to be scaled.
+void Rounds::give_to_reduce(char* half, Span whole) const {
+  if (whole_reduced_ || !keeps_own_)
+    return give_scaled(half, request_.in() + whole.first * item_, whole.count);
+  const Span mine = part(whole, rank_);
+  const size_t before = mine.first - whole.first, after = before + mine.count;
+  copy(half, request_.in() + whole.first * item_, before * item_);
+  copy(half + after * item_, request_.in() + (whole.first + after) * item_,
+       (whole.count - after) * item_);
+}
+
 void Rounds::give(char* half) {
   switch (c_.kind) {
     case AJ_COLL_BARRIER:
@@ -86,7 +99,7 @@ void Rounds::give(char* half) {
     case AJ_COLL_ALL_REDUCE: {
       if (whole_reduced_ || round_ % 2 == 0) {
         const Span s = piece(c_.count, room_, whole_reduced_ ? round_ : round_ / 2);
-        return give_scaled(half, request_.in() + s.first * item_, s.count);
+        return give_to_reduce(half, s);
       }
       const Span mine = part(piece(c_.count, room_, round_ / 2), rank_);
       return copy(half, request_.out() + mine.first * item_, mine.count * item_);
@@ -126,14 +139,17 @@ void Rounds::give_parts(char* half) {
   }
 }
 
-void Rounds::reduce_to(char* out, const std::vector<const char*>& halves, size_t offset,
-                       size_t count) const {
+std::vector<const char*> Rounds::behind(std::vector<const char*> halves, size_t count) const {
+  for (const char*& half : halves) half += count * item_;
+  return halves;
+}
+
+void Rounds::reduce_to(char* out, const std::vector<const char*>& parts, size_t count) const {
   if (!count) return;
   const kit::comm::Combine combine = kit::comm::combine_of(c_.dtype, c_.op);
-  const size_t at = offset * item_;
-  if (size_ == 1) return copy(out, halves[0] + at, count * item_);
-  combine(out, halves[0] + at, halves[1] + at, count);
-  for (size_t r = 2; r < halves.size(); r++) combine(out, out, halves[r] + at, count);
+  if (size_ == 1) return copy(out, parts[0], count * item_);
+  combine(out, parts[0], parts[1], count);
+  for (size_t r = 2; r < parts.size(); r++) combine(out, out, parts[r], count);
   if (c_.op == AJ_RED_AVG) kit::comm::scale(c_.dtype, out, count, 1.0 / size_);
 }
 
@@ -144,11 +160,12 @@ void Rounds::take(const std::vector<const char*>& halves) {
       return;
     case AJ_COLL_ALL_REDUCE: {
       const Span s = piece(c_.count, room_, whole_reduced_ ? now : now / 2);
-      if (whole_reduced_) return reduce_to(request_.out() + s.first * item_, halves, 0, s.count);
+      if (whole_reduced_) return reduce_to(request_.out() + s.first * item_, halves, s.count);
       if (now % 2 == 0) {
         const Span mine = part(s, rank_);
-        return reduce_to(request_.out() + mine.first * item_, halves, mine.first - s.first,
-                         mine.count);
+        std::vector<const char*> parts = behind(halves, mine.first - s.first);
+        if (keeps_own_) parts[size_t(rank_)] = request_.in() + mine.first * item_;
+        return reduce_to(request_.out() + mine.first * item_, parts, mine.count);
       }
       for (int r = 0; r < size_; r++)
         if (const Span theirs = part(s, r); r != rank_)
@@ -157,7 +174,7 @@ void Rounds::take(const std::vector<const char*>& halves) {
     }
     case AJ_COLL_REDUCE: {
       const Span s = piece(c_.count, room_, now);
-      if (rank_ == c_.peer) reduce_to(request_.out() + s.first * item_, halves, 0, s.count);
+      if (rank_ == c_.peer) reduce_to(request_.out() + s.first * item_, halves, s.count);
       return;
     }
     case AJ_COLL_BROADCAST: {
@@ -199,7 +216,7 @@ void Rounds::take_parts(const std::vector<const char*>& halves) {
   const size_t mine = size_t(rank_) * room_of_part_;
   const Span s = piece(c_.count, room_of_part_, number);
   if (c_.kind == AJ_COLL_REDUCE_SCATTER)
-    return reduce_to(request_.out() + s.first * item_, halves, mine, s.count);
+    return reduce_to(request_.out() + s.first * item_, behind(halves, mine), s.count);
   if (c_.kind == AJ_COLL_SCATTER)
     return copy(request_.out() + s.first * item_, halves[size_t(c_.peer)] + mine * item_,
                 s.count * item_);

@@ -23,8 +23,10 @@ class Rounds {
   void give_parts(char* half);
   void take_parts(const std::vector<const char*>& halves);
   void take_counts(const std::vector<const char*>& halves);
-  void reduce_to(char* out, const std::vector<const char*>& halves, size_t offset,
-                 size_t count) const;
+  // The same halves, from that element on.
+  std::vector<const char*> behind(std::vector<const char*> halves, size_t count) const;
+  void reduce_to(char* out, const std::vector<const char*>& parts, size_t count) const;
+  void give_to_reduce(char* half, Span whole) const;
   void give_scaled(char* half, const char* from, size_t count) const;
 
   const kit::comm::Request& request_;
@@ -32,6 +34,7 @@ class Rounds {
   const int rank_, size_;
   const size_t item_, room_, room_of_part_;  // elements of a half, and of a process's part of it
   size_t round_ = 0, rounds_ = 1;
+  bool keeps_own_ = false;      // the part that it reduces is read where it is, not in its half
   bool whole_reduced_ = false;  // each process reduces the whole: one round instead of two
   std::vector<uint64_t> in_at_, out_at_;  // all_to_all: where parts begin
 };

@@ -2,7 +2,10 @@
 // meets.
 #include "hall.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 
@@ -31,6 +34,19 @@ struct Model {
   }
 };
 
+// Newer kernels keep all sleepers of a process in a few lists, as many as it has processors want:
+// with thousands of threads each wake-up walks through hundreds of them. Older ones refuse, and
+// have lists enough.
+void make_room_for(int size) {
+  constexpr int kFutexHash = 78, kSetSlots = 1, kFew = 64, kMost = 1 << 14;  // PR_FUTEX_HASH
+  static std::atomic<int> made = kFew;
+  const int wanted = std::min(int(std::bit_ceil(unsigned(size) * 2)), kMost);
+  int before = made.load();
+  while (before < wanted && !made.compare_exchange_weak(before, wanted)) {
+  }
+  if (before < wanted) prctl(kFutexHash, kSetSlots, wanted, 0, 0);
+}
+
 }  // namespace
 
 std::shared_ptr<Hall> Hall::of(const std::string& name, int size) {
@@ -40,7 +56,10 @@ std::shared_ptr<Hall> Hall::of(const std::string& name, int size) {
   std::erase_if(halls, [](const auto& h) { return h.second.expired(); });
   auto& place = halls[{name, size}];
   auto found = place.lock();
-  if (!found) place = found = std::make_shared<Hall>(size);
+  if (!found) {
+    make_room_for(size);
+    place = found = std::make_shared<Hall>(size);
+  }
   return found;
 }
 

@@ -103,6 +103,7 @@ const aj_comm table = kit::comm::Table<Comm>::of({"simulated", 9});
 }  // namespace adjoin::simulated
 
 AJ_PLUGIN(.name = "simulated", .version = "0.1.0", .vendor = "Adjoin", .license = "Apache-2.0",
-          .provides = "service:aj.comm/cpu") {
+          .provides = "service:aj.comm/cpu;service:aj.comm/cpu/simulated") {
   plugin.service("aj.comm/cpu", "simulated", &adjoin::simulated::table, -100);
+  plugin.service("aj.comm/cpu/simulated", "simulated", &adjoin::simulated::table, -100);
 }

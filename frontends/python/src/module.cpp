@@ -83,9 +83,30 @@ void give_way() {
   last = Clock::now();
 }
 
+// Whether signals are for this thread. To ask takes the lock, which thousands of threads that wait
+// for something else should not want each time. A child of fork has another main thread.
+bool hears_signals() {
+  static thread_local pid_t asked_in = 0;
+  static thread_local bool hears = true;
+  if (const pid_t here = getpid(); asked_in != here) {
+    Gil gil;
+    Ref threading(PyImport_ImportModule("threading"));
+    Ref first(threading ? PyObject_CallMethod(threading.get(), "main_thread", nullptr) : nullptr);
+    Ref ident(first ? PyObject_GetAttrString(first.get(), "ident") : nullptr);
+    if (!ident) {
+      PyErr_Clear();
+      return true;
+    }
+    hears = PyLong_AsUnsignedLong(ident.get()) == PyThread_get_thread_ident();
+    asked_in = here;
+  }
+  return hears;
+}
+
 int32_t interrupted() {
   if (!is_python_thread()) return 0;
   give_way();
+  if (!hears_signals()) return 0;
   Gil gil;
   if (PyErr_CheckSignals() == 0) return 0;
   keep_interrupt();

@@ -167,6 +167,30 @@ def test_large_and_small_parameters_begin_as_those_of_rank_0():
     assert all(p.equal(q) for other in others for p, q in zip(first, other, strict=True))
 
 
+def test_gradients_that_are_there_when_a_module_is_wrapped_lie_in_its_buckets():
+    def process(rank):
+        net = adjoin.nn.Sequential(adjoin.nn.Linear(3, 2), adjoin.nn.Linear(2, 1, bias=False))
+        with adjoin.no_grad():
+            for p in net.parameters():
+                p.fill_(0.5)
+        net[0](adjoin.ones(1, 3) * (rank + 1)).sum().backward()
+        before = [None if p.grad is None else p.grad.clone() for p in net.parameters()]
+        ddp = adjoin.nn.parallel.DistributedDataParallel(net)
+        flat = ddp.reducer.buckets[0].buffer()
+        ends = flat.data_ptr(), flat.data_ptr() + flat.numel() * flat.element_size()
+        for p, held in zip(net.parameters(), before, strict=True):
+            if held is None:
+                assert p.grad is None
+            else:
+                assert adjoin.equal(p.grad, held) and ends[0] <= p.grad.data_ptr() < ends[1]
+        ddp(adjoin.ones(1, 3)).sum().backward()  # the mean of what both have gathered
+        return [p.grad.tolist() for p in net.parameters()]
+
+    first, second = simulation.run(process, 2)
+    assert first == second
+    assert first[0] == [[2.0] * 3] * 2 and first[1] == [1.5] * 2 and first[2] == [[2.0] * 2]
+
+
 def test_what_trainers_of_others_ask():
     assert dist.Backend.default_device_backend_map["cpu"] == "gloo" and "cpu" in dist.Backend.backend_capability["gloo"]
     assert dist.get_default_backend_for_device("cpu") in dist._group.engines()

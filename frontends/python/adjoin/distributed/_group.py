@@ -285,7 +285,7 @@ def _join(backend, link, rank, size, name, timeout):
         raise
     _watch_the_end()
     devices = _Devices(devices, kept, link, f"{name}/default", "default", range(size), rank, timeout)
-    default = ProcessGroup("default", told, list(range(size)), rank, native, timeout, devices)
+    default = ProcessGroup("default", told, range(size), rank, native, timeout, devices)
     return _World(name, link, default, PrefixStore(f"{name}/user", kept))
 
 
@@ -428,7 +428,9 @@ def get_group_rank(group, global_rank):
 
 
 def _count(ranks):
-    return "one process, rank 0" if ranks == [0] else f"{len(ranks)} processes: ranks {', '.join(map(str, ranks))}"
+    return (
+        "one process, rank 0" if list(ranks) == [0] else f"{len(ranks)} processes: ranks {', '.join(map(str, ranks))}"
+    )
 
 
 def place_in(group, rank, group_rank, what):

@@ -4,8 +4,9 @@ import pickle
 
 import adjoin
 
-from ._collectives import all_gather, all_gather_into_tensor, broadcast, gather, recv, scatter, send
+from ._collectives import all_gather, all_gather_into_tensor, all_reduce, broadcast, gather, recv, scatter, send
 from ._group import of, place_in
+from ._names import ReduceOp
 
 
 def _packed(obj):
@@ -22,6 +23,17 @@ def numbers(mine, group):
     every = adjoin.empty(group.size(), dtype=adjoin.int64)
     all_gather_into_tensor(every, adjoin.tensor([mine]), group)
     return every.tolist()
+
+
+def alike(mine, group):
+    """Whether all processes have the same number. Nobody holds all of them: there may be thousands."""
+    ends = adjoin.tensor([mine, -mine])
+    try:
+        all_reduce(ends, ReduceOp.MAX, group)
+    except NotImplementedError:  # an engine that adds alone
+        return len({*numbers(mine, group)}) == 1
+    most, least = ends.tolist()
+    return most == -least
 
 
 def all_gather_object(object_list, obj, group=None):

@@ -10,7 +10,7 @@ import adjoin
 
 from ... import _C
 from ... import distributed as dist
-from ...distributed._objects import numbers
+from ...distributed._objects import alike
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._parts import Parts, in_parts
@@ -32,6 +32,22 @@ class GradBucket:
         for p in params:
             self._views.append(self._flat[begin : begin + p.numel()].reshape(p.shape))
             begin += p.numel()
+        self._take_gradients()
+
+    def _take_gradients(self):
+        """Gradients that are there lie in the bucket from now on; what they took goes back: else there would be two of each."""
+        freed = 0
+        for p, view in zip(self._params, self._views, strict=True):
+            held = p.grad
+            if held is None or held.requires_grad or held.layout is not adjoin.strided:
+                continue
+            if (held.dtype, held.device) != (view.dtype, view.device):
+                continue
+            view.copy_(held)
+            p.grad = view
+            freed += view.numel() * view.element_size()
+        if freed > _MEGABYTE:
+            _C.memory_release(str(self._all.device))
 
     def buffer(self):
         """The flat tensor."""
@@ -242,11 +258,14 @@ class DistributedDataParallel(Module, Joinable):
         object.__setattr__(self, "_parts", Parts(cut, self.process_group) if cut else None)
 
     def _agree(self, named):
-        import hashlib
+        try:
+            from _blake2 import blake2b  # hashlib would load a library of 4 MB
+        except ImportError:
+            from hashlib import blake2b
 
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in named]
-        digest = int.from_bytes(hashlib.blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
-        if len({*numbers(digest, self.process_group)}) == 1:
+        digest = int.from_bytes(blake2b(repr(mine).encode(), digest_size=7).digest(), "little")
+        if alike(digest, self.process_group):
             return
         all_of_them = [None] * self.process_group.size()
         dist.all_gather_object(all_of_them, mine, self.process_group)
