@@ -32,6 +32,7 @@ _HARMFUL = {
     "pickle",
     "marshal",
 }
+_BLOCKED = {"os", "posix", "nt", "sys"}  # which no list of names lets in
 _HARMFUL_BUILTINS = {"eval", "exec", "compile", "__import__", "open", "getattr", "breakpoint", "input"}
 
 
@@ -111,7 +112,9 @@ class Saving:
         if kind is adjoin.memory_format:
             return ["torch", str(obj).rpartition(".")[2]]
         if kind is adjoin.storage.UntypedStorage:
-            raise pickle.PicklingError("save: a storage alone cannot be saved; save a tensor over it")
+            return obj._all()  # a tensor says: its storage
+        if "adjoin._typed_storage" in sys.modules and isinstance(obj, adjoin.storage.TypedStorage):
+            return obj._row
         reducer = copyreg.dispatch_table.get(kind)
         try:
             reduced = reducer(obj) if reducer else obj.__reduce_ex__(2)
@@ -255,7 +258,7 @@ class Loading:
             return _KNOWN[full]
         if "nested" in full and full in _nested().names:
             return _nested().names[full]
-        if full in allowed:
+        if full in allowed and not (self.weights_only and module in _BLOCKED):
             return allowed[full]
         if module == "torch" or module.startswith("torch."):
             ours = full.replace("torch", "adjoin", 1)
@@ -285,11 +288,11 @@ class Loading:
         if self.weights_only:
             if _is_harmful(module, name):
                 raise pickle.UnpicklingError(
-                    f"load: the file names {module}.{name}, which is not allowed and no file of tensors needs: it may be meant to "
+                    f"load: Weights only load failed: the file names {module}.{name}, which is not allowed and no file of tensors needs: it may be meant to "
                     "harm, so load it with no other reader; get an inert record by weights_only=False"
                 )
             raise pickle.UnpicklingError(
-                f"load: the file names {module}.{name}, which is not allowed with weights_only=True; if you trust it, "
+                f"load: Weights only load failed: the file names {module}.{name}, which is not allowed with weights_only=True; if you trust it, "
                 f"allow it by adjoin.serialization.add_safe_globals([{name.rpartition('.')[2]}]), or get an inert record by "
                 "weights_only=False"
             )

@@ -167,7 +167,11 @@ class ObjectWriter {
       return remember(o);
     }
     if (PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o)) return global(o);
-    reduced(o, ask("reduce", o).get());
+    Shared answer = ask("reduce", o);
+    if (!is_tensor(answer.get())) return reduced(o, answer.get());
+    auto place = locate(answer.get(), false);  // a storage is named, as a tensor names its own
+    count(place, out_.storage(place));
+    remember(o);
   }
 
   // (function, arguments, [state, [items, [pairs]]]), as __reduce_ex__(2) gives it; a list is the

@@ -166,6 +166,11 @@ def test_gaussian_nll_loss_says_what_is_wrong_with_a_variance():
     with pytest.raises(ValueError, match="var is of incorrect size .3, 3. for input of .3, 5."):
         F.gaussian_nll_loss(x, x, adjoin.ones(3, 3))
     assert F.gaussian_nll_loss(x, x, adjoin.ones(3)) == F.gaussian_nll_loss(x, x, adjoin.ones(3, 1)) == 0
+    y = x + adjoin.arange(15.0).reshape(3, 5)
+    shared = F.gaussian_nll_loss(x, y, adjoin.arange(1.0, 6.0).reshape(1, 5))
+    assert shared == F.gaussian_nll_loss(x, y, adjoin.arange(1.0, 6.0).expand(3, 5))
+    with pytest.raises(ValueError, match="var must have the shape"):
+        F.gaussian_nll_loss(x, x, adjoin.ones(1, 1))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ class _ParameterMeta(type(adjoin.Tensor)):
 
     def __instancecheck__(cls, instance):
         return type.__instancecheck__(cls, instance) or (
-            isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_param", False)
+            cls is Parameter and isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_param", False)
         )
 
 
