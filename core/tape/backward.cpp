@@ -46,7 +46,7 @@ aj_status* first_gradient(aj_tensor* root, aj_tensor* given, uint32_t i, bool cr
   }
   bool complex_to_real =
       dt(priv(given).dtype).cls == AJ_CLASS_COMPLEX && dt(priv(root).dtype).cls != AJ_CLASS_COMPLEX;
-  if (!can_require_grad(priv(given).dtype) || complex_to_real)
+  if (complex_to_real)
     return fail(AJ_WRONG_TYPE, "backward: gradient ", i, " is ", given->dl.dtype, ", its root is ",
                 root->dl.dtype);
   if (create) return tape::cast(given, priv(root).dtype, out);

@@ -178,7 +178,7 @@ class TypedStorage:
     __hash__ = object.__hash__
 
     def __repr__(self):
-        numbers = "".join(f" {n}\n" for n in self.tolist())
+        numbers = "...\n" if self._row.is_meta else "".join(f" {n}\n" for n in self.tolist())
         return f"{numbers}[{_package()}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 

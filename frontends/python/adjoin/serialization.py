@@ -58,6 +58,7 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+_SMALL = 1 << 20
 _ON = ("1", "y", "yes", "true")
 _crc32 = True
 
@@ -240,10 +241,20 @@ def _source(f, is_path, mmap):
         if stat.S_ISREG(os.fstat(f.fileno()).st_mode) and os.path.exists(path) and is_large(path):
             f.seek(0, os.SEEK_END)
             return path, True
-    source = f.read()
+    source = _unread(f) if mmap is None else None
+    source = f.read() if source is None else source
     if isinstance(source, str):
         raise TypeError("load: the file is open for text; open it in binary mode, 'rb'")
     return source, False
+
+
+def _unread(f):
+    """What is left of a file in memory that is not small, without a copy of it; the file can be closed when it is loaded."""
+    if type(f) is not io.BytesIO or f.getbuffer().nbytes - f.tell() < _SMALL:
+        return None
+    begin = f.tell()
+    f.seek(0, os.SEEK_END)
+    return f.getbuffer()[begin:]
 
 
 def get_unsafe_globals_in_checkpoint(f):

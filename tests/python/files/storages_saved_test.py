@@ -119,3 +119,47 @@ def test_what_is_no_file_is_refused(kind):
         adjoin.save([], adjoin.ones(1))
     with pytest.raises(kind, match="load: a path or a file that is open for reading"):
         adjoin.load(3)
+
+
+class Pair(adjoin.Tensor):
+    """Two tensors, whose sum is seen."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        made = adjoin.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+        made.a, made.b = a, b
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is adjoin.ops.aten.detach.default:
+            return cls(args[0].a, args[0].b)
+        return func(*(x.a + x.b if isinstance(x, cls) else x for x in args), **(kwargs or {}))
+
+
+def test_a_tensor_without_memory_is_saved_with_what_its_class_keeps():
+    weight = adjoin.nn.Parameter(Pair(adjoin.ones(2), adjoin.arange(2.0)))
+    file = io.BytesIO()
+    adjoin.save({"weight": weight, "part": weight.a}, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Pair"):
+        adjoin.load(file, weights_only=True)
+    assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue())) == [f"{__name__}.Pair"]
+    for settings in ({"weights_only": True}, {"pickle_module": pickle}):
+        file.seek(0)
+        with serialization.safe_globals([Pair]):
+            found = adjoin.load(file, **settings)
+        assert type(found["weight"]) is Pair and isinstance(found["weight"], adjoin.nn.Parameter)
+        assert (found["weight"] * 2).tolist() == [2, 4] and found["weight"].requires_grad
+        found["part"].fill_(5)
+        assert found["weight"].a.tolist() == [5, 5]
+
+
+def test_text_of_python_2_is_given_as_bytes():
+    two = (  # [b"a", zeros(1)], as Python 2 pickled it: text by the codes of bytes
+        b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.\x80\x02](U\x01actorch._utils\n_rebuild_tensor_v2\n((U\x07storage"
+        b"ctorch\nFloatStorage\nU\x03keyU\x03cpuK\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRe.\x80\x02]U\x03keya."
+        b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    )
+    text, tensor = adjoin.load(io.BytesIO(two), pickle_module=pickle, encoding="bytes")
+    assert text == b"a" and tensor.tolist() == [0]

@@ -369,6 +369,16 @@ def test_a_number_is_told_by_the_class_of_a_tensor_without_memory():
         Quantized.of(adjoin.ones(1)).item()
 
 
+def test_modes_are_out_of_the_way_for_a_block():
+    from adjoin.utils._mode_utils import all_same_mode, no_dispatch
+
+    with Log() as log:
+        with no_dispatch():
+            x + 1
+        x * 2
+    assert log.seen == ["aten.mul.Tensor"] and all_same_mode([log, log]) and not all_same_mode([log, None])
+
+
 def test_a_tensor_without_memory_is_copied_by_its_class():
     for given in (Wrapped(adjoin.arange(3.0)), nn.Parameter(Wrapped(adjoin.arange(3.0)))):
         given.note = ["kept"]

@@ -35,6 +35,15 @@ class Parameter(adjoin.Tensor, metaclass=_ParameterMeta):
             made = _C.another_wrapper(data, requires_grad)
             made._is_param = True
             return made
+        if type(data) is not adjoin.Tensor and not issubclass(type(data), Parameter):
+            made = data.detach().requires_grad_(requires_grad)
+            if type(made) is not type(data):
+                raise RuntimeError(
+                    f"Parameter: detach() of a {type(data).__name__} gives a {type(made).__name__}; a class of tensors that can be "
+                    "parameters keeps itself there"
+                )
+            made._is_param = True
+            return made
         return adjoin.Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __deepcopy__(self, memo):
