@@ -11,6 +11,7 @@
 #include "core/guest/object.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
+#include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/settings.hpp"
 #include "core/op/waiting.hpp"
@@ -674,8 +675,7 @@ aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
 
 // One number everywhere is the same whoever wins.
 bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
-  return op->schema.ident == "zero_" ||
-         (op->schema.ident == "fill_" && nargs > 1 && args[1].tag != AJ_TENSOR);
+  return has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
 }
 
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
@@ -736,7 +736,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   }
   AJ_TRY(check_write(op, target));
   bool composite = op->has_body && !vjp_for(op, args, nargs);
-  if ((in_place || !composite) && !writes_one_number(op, args, nargs))
+  if ((in_place || !composite) && overlaps_itself(target) && !writes_one_number(op, args, nargs))
     AJ_TRY(check_apart(op, target, "the tensor to write"));
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
