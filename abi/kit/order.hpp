@@ -17,9 +17,25 @@ Tensor made_in_order(const Tensor& like, const Sizes& shape, F make) {
   return movedim(make(turned), {-1}, {1});
 }
 
+// Channels lie closest to each other, also where parts of other dimensions were cut away; strides
+// say so in a dimension of size 1, too.
+inline bool lies_channels_last(const Tensor& t) {
+  if (t.ndim() < 4 || t.ndim() > 5 || t.is_contiguous()) return false;
+  int64_t least = 0;
+  auto further = [&](int64_t d) {
+    bool fits = t.size(d) && t.stride(d) >= least;
+    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
+    return fits;
+  };
+  if (t.stride(1) == 0 || !further(1)) return false;
+  for (int64_t d = t.ndim() - 1; d > 1; --d)
+    if (!further(d)) return false;
+  return further(0) && t.stride(0) != t.stride(1);
+}
+
 // t in the order of memory of `like`: a copy where it lies otherwise.
 inline Tensor in_order_of(const Tensor& like, const Tensor& t) {
-  if (!is_channels_last(like) || t.ndim() != like.ndim()) return t;
+  if (!lies_channels_last(like) || t.ndim() != like.ndim()) return t;
   return contiguous(t,
                     t.ndim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
 }

@@ -15,5 +15,8 @@ struct aj_x_tape {
   // The argument or result that saved value i of a node is; *result tells which of the two, and if
   // it has no name of its own the text is empty. 0: there is none, or it is something else.
   int32_t (*saved_name)(aj_node* n, uint32_t i, aj_str* name, int32_t* result);
+  // A new tensor becomes result i of any node, in the place of the one that was: asked for the
+  // gradient of it, the engine gives what arrives there.
+  aj_status* (*stand_in)(aj_tensor* t, aj_node* n, uint32_t i);
 };
 #endif

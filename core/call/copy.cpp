@@ -18,9 +18,9 @@ static void in_flight(aj_tensor* t) {
 
 static aj_status* copy_across(aj_tensor* to, aj_tensor* from, bool queued) {
   if (device(from)->id.device_type == kMetaType)
-    return fail(AJ_INVALID_ARGUMENT,
-                "copy_: the source is a meta tensor, which has no data; make the tensor anew where "
-                "it is wanted, as with empty_like(x, device=...)");
+    return fail(AJ_UNIMPLEMENTED,
+                "copy_: Cannot copy out of meta tensor; no data! Make the tensor anew where it is "
+                "wanted, as with empty_like(x, device=...)");
   if (device(to)->id.device_type == kMetaType) return nullptr;
   if (from->dl.ndim > to->dl.ndim)
     return fail(AJ_INVALID_ARGUMENT, "copy_: shape ", shape(from), " does not fit into ",

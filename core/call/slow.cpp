@@ -11,6 +11,7 @@
 #include "core/guest/object.hpp"
 #include "core/op/call.hpp"
 #include "core/op/fallback_rules.hpp"
+#include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/op/settings.hpp"
 #include "core/op/waiting.hpp"
@@ -672,6 +673,11 @@ aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
               which, " has elements that share memory (an expanded tensor?); clone it first");
 }
 
+// One number everywhere is the same whoever wins.
+bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  return has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
+}
+
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
                                       uint32_t nargs, aj_value* rets, uint32_t nrets, bool rec,
                                       RunStep run) {
@@ -730,7 +736,8 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   }
   AJ_TRY(check_write(op, target));
   bool composite = op->has_body && !vjp_for(op, args, nargs);
-  if (in_place || !composite) AJ_TRY(check_apart(op, target, "the tensor to write"));
+  if ((in_place || !composite) && overlaps_itself(target) && !writes_one_number(op, args, nargs))
+    AJ_TRY(check_apart(op, target, "the tensor to write"));
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
   PendingWrite pending;

@@ -20,28 +20,12 @@ aj_status* cat_same_shape(void*, aj_call* call) {
            "tensors differ in dimensions or dtype: ", shown(all[0]), " ", all[0].dtype(), " and ",
            shown(t), " ", t.dtype());
       for (int64_t i = 0; i < t.ndim(); ++i)
-        want(i == d || t.size(i) == shape[i], "sizes differ outside dimension ", d, ": ",
-             shown(all[0]), " and ", shown(t));
+        want(i == d || t.size(i) == shape[i], "Sizes of tensors must match except in dimension ", d,
+             ": ", shown(all[0]), " and ", shown(t));
       shape[d] += t.size(d);
     }
     c.out(0, all[0].dtype(), shape);
   });
-}
-
-// Channels lie closest to each other, also where parts of other dimensions were cut away.
-static bool like_channels_last(const Tensor& t) {
-  if (is_channels_last(t)) return true;
-  if (t.ndim() < 4 || t.ndim() > 5 || t.is_contiguous()) return false;
-  int64_t least = 0;
-  auto further = [&](int64_t d) {
-    bool fits = t.size(d) && t.stride(d) >= least;
-    least = t.stride(d) * std::max<int64_t>(t.size(d), 1);
-    return fits;
-  };
-  if (t.stride(1) == 0 || !further(1)) return false;
-  for (int64_t d = t.ndim() - 1; d > 1; --d)
-    if (!further(d)) return false;
-  return further(0) && t.stride(0) != t.stride(1);
 }
 
 // A vector without elements is passed over whatever its dimensions, as PyTorch does.
@@ -66,11 +50,13 @@ aj_status* cat_body(void*, aj_call* call) {
       want(t.ndim() == kept[0].ndim(),
            "tensors differ in their number of dimensions: ", shown(kept[0]), " and ", shown(t));
       for (int64_t i = 0; i < t.ndim(); ++i)
-        want(i == d || t.size(i) == kept[0].size(i), "sizes differ outside dimension ", d, ": ",
-             shown(kept[0]), " and ", shown(t));
+        want(i == d || t.size(i) == kept[0].size(i),
+             "Sizes of tensors must match except in dimension ", d, ": ", shown(kept[0]), " and ",
+             shown(t));
       if (mixed && !(t.dtype() == dtype)) t = to(t, dtype);
     }
-    bool last = std::ranges::all_of(kept, like_channels_last);
+    bool last = std::ranges::all_of(
+        kept, [](const Tensor& t) { return is_channels_last(t) || lies_channels_last(t); });
     if (!last) return b.ret(0, cat_same(kept, d));
     for (Tensor& t : kept) t = movedim(t, {1}, {-1});
     int64_t turned = d == 0 ? 0 : d == 1 ? kept[0].ndim() - 1 : d - 1;

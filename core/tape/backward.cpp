@@ -10,12 +10,14 @@ namespace {
 
 aj_status* implicit_grad(aj_tensor* root, uint32_t i, aj_tensor** out) {
   if (priv(root).numel != 1)
-    return fail(AJ_INVALID_ARGUMENT, "backward: root ", i, " has shape ", shape(root),
-                "; a gradient can be made up only for one element, so pass one of that shape, or "
-                "take .sum() or .mean() first");
+    return fail(AJ_INVALID_ARGUMENT,
+                "backward: grad can be implicitly created only for scalar outputs: root ", i,
+                " has shape ", shape(root),
+                "; pass a gradient of that shape, or take .sum() or .mean() first");
   if (dt(priv(root).dtype).cls == AJ_CLASS_COMPLEX)
-    return fail(AJ_INVALID_ARGUMENT, "backward: root ", i,
-                " is complex; a gradient can be made up only for a real number");
+    return fail(AJ_INVALID_ARGUMENT,
+                "backward: grad can be implicitly created only for real scalar outputs: root ", i,
+                " is complex; pass a gradient");
   Device* d = device(root);
   if (!d->host() || (priv(root).dtype != AJ_DT_FLOAT32 && priv(root).dtype != AJ_DT_FLOAT64))
     return tape::filled(d, priv(root).dtype, shape(root), 1, out);
@@ -44,7 +46,7 @@ aj_status* first_gradient(aj_tensor* root, aj_tensor* given, uint32_t i, bool cr
   }
   bool complex_to_real =
       dt(priv(given).dtype).cls == AJ_CLASS_COMPLEX && dt(priv(root).dtype).cls != AJ_CLASS_COMPLEX;
-  if (!can_require_grad(priv(given).dtype) || complex_to_real)
+  if (complex_to_real)
     return fail(AJ_WRONG_TYPE, "backward: gradient ", i, " is ", given->dl.dtype, ", its root is ",
                 root->dl.dtype);
   if (create) return tape::cast(given, priv(root).dtype, out);
@@ -63,9 +65,9 @@ aj_status* add_roots(Run* run, const aj_backward& b) {
     bool recorded = e.target;
     edge_release(e);
     if (!recorded)
-      return fail(AJ_PRECONDITION, "backward: root ", i,
-                  " does not require grad: it was not computed by recorded ops from a tensor that "
-                  "does; give what it is "
+      return fail(AJ_PRECONDITION, "backward: element ", i,
+                  " of tensors does not require grad and does not have a grad_fn: it was not "
+                  "computed by recorded ops from a tensor that requires grad; give what it is "
                   "computed from requires_grad=True, and use neither no_grad nor detach between");
     AJ_TRY(first_gradient(root, b.grads ? b.grads[i] : nullptr, i, create, &grad));
     AJ_TRY(run->add_root(root, grad));
@@ -80,8 +82,10 @@ aj_status* fill_unused(const aj_backward& b) {
       aj_tensor* t = b.inputs[i];
       AJ_TRY(tape::filled(device(t), priv(t).dtype, shape(t), 0, &b.out[i]));
     } else if (!(b.flags & AJ_BACKWARD_ALLOW_UNUSED)) {
-      return fail(AJ_INVALID_ARGUMENT, "backward: input ", i,
-                  " was not used to compute the roots; pass allow_unused=True to get None for it");
+      return fail(
+          AJ_INVALID_ARGUMENT, "backward: input ", i,
+          " appears to not have been used in the graph of the roots; pass allow_unused=True "
+          "to get None for it");
     }
   }
   return nullptr;

@@ -48,8 +48,8 @@ struct Modes {
     bool nan = false;
     if (in[i]) AJ_TRY(tape::has_nan(in[i], &nan));
     if (nan)
-      return fail(AJ_PRECONDITION, "backward: ", node_name_of(n),
-                  " returned nan in its gradient for input ", i);
+      return fail(AJ_PRECONDITION, "backward: Function '", node_name_of(n),
+                  "' returned nan values in its ", i, "th output: its gradient for input ", i);
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <adjoin/kit/tape.hpp>
 #include <unordered_map>
 
+#include "core/base/guarded.hpp"
 #include "core/guest/frontend.hpp"
 #include "core/guest/object.hpp"
 #include "core/op/call.hpp"
@@ -134,7 +135,16 @@ int32_t saved_name(aj_node* abi, uint32_t i, aj_str* name, int32_t* result) {
   return 1;
 }
 
-const aj_x_tape table = {sizeof(aj_x_tape), 0, would_drop, saved_name};
+aj_status* stand_in(aj_tensor* t, aj_node* abi, uint32_t i) {
+  Node* n = node_of(abi);
+  if (i >= n->nresults)
+    return fail(AJ_INVALID_ARGUMENT, node_name_of(n), ": there is no result ", i, " of ",
+                n->nresults);
+  set_history(t, n, i);
+  return nullptr;
+}
+
+const aj_x_tape table = {sizeof(aj_x_tape), 0, would_drop, saved_name, guarded<stand_in>};
 
 }  // namespace
 

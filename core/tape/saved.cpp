@@ -69,8 +69,10 @@ std::string name_of_saved(const Node* n, uint32_t value, bool is_result) {
 
 [[gnu::cold]] aj_status* freed(Node* n) {
   return fail(AJ_PRECONDITION,
-              "backward: Trying to backward through the graph a second time: what ",
-              node_name_of(n), " saved was already freed: pass retain_graph=True the first time");
+              "backward: Trying to backward through the graph a second time: tensors that ",
+              node_name_of(n),
+              " saved are asked for after they have already been freed: Specify retain_graph=True "
+              "the first time");
 }
 
 aj_status* pack_tensor(aj_tensor* t, Saved* s, uint64_t nr, bool is_result) {

@@ -218,7 +218,8 @@ aj_status* odd_view(const aj_tensor* t, bool direct) {
     case kViewMulti:
       return fail(
           AJ_PRECONDITION,
-          "autograd: a view that is one result of an op with several views (split, unbind, chunk) ",
+          "autograd: This view is the output of a function that returns multiple views. It is one "
+          "of several (split, unbind, chunk) and ",
           what, "; write the base, or clone it");
     case kViewNoGrad:
       return fail(AJ_PRECONDITION, "autograd: a view made with recording off ", what,

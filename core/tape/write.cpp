@@ -213,7 +213,9 @@ aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
   if (!s && needs[0]) {
     if (inner[step.self]) s = fit_gradient(step.inner, step.self, &inner[step.self]);
     aj_tensor* r = inner[step.self];
-    if (!s) s = r ? tape::copy_into(part.get(), r) : tape::zero(part.get());
+    // Where elements share memory, one number was written to all: no gradient goes behind that.
+    bool copies = r && !overlaps_itself(part.get());
+    if (!s) s = copies ? tape::copy_into(part.get(), r) : tape::zero(part.get());
     release(r);
     inner[step.self] = nullptr;
     if (!s) grad_in[0] = whole.take();

@@ -245,6 +245,7 @@ Pair adaptive_max(const kit::Body& b, int64_t dims) {
     return max_windows(x, padded_to_three(size, 1), "adaptive", Sizes{}, Sizes{}, Sizes{}, Sizes{},
                        Tensor());
   });
+  if (t.ndim() == dims + 1) return {out, indices};  // four sizes that are no batch of images
   return {in_order_of(t, out), in_order_of(t, indices)};
 }
 

@@ -20,14 +20,16 @@ aj_status* gaussian_nll_loss_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &target = b.tensor(1);
     Tensor var = b.tensor(2), lift;
-    auto leads = [&](int64_t n) {
-      return std::ranges::equal(var.shape().first(size_t(n)), x.shape().first(size_t(n)));
-    };
     const int64_t n = x.ndim();
-    if (var.ndim() == n - 1 && leads(n - 1)) var = unsqueeze(var, -1);
-    if (var.ndim() != n || (!leads(n) && !(n && leads(n - 1) && var.size(-1) == 1)))
+    if (var.ndim() == n - 1 && std::ranges::equal(var.shape(), x.shape().first(size_t(n - 1))))
+      var = unsqueeze(var, -1);
+    int64_t shared = 0, others = 0;  // dimensions along which one variance serves
+    for (int64_t i = 0; i < n && var.ndim() == n; ++i)
+      if (var.size(i) != x.size(i)) ++(var.size(i) == 1 ? shared : others);
+    if (var.ndim() != n || others || shared > 1)
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "var must have the shape of input, ",
-                    shown(x), ", which may lack the last dimension, it has ", shown(b.tensor(2)));
+                    shown(x), ", which may lack the last dimension or have one of size 1, it has ",
+                    shown(b.tensor(2)));
     {
       NoGradGuard off;
       bool looks = var.has_memory() && has_values(var) && !(b.call()->flags & AJ_CALL_CAPTURING);

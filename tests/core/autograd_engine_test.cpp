@@ -30,9 +30,10 @@ TEST_F(Tape, FreesWhatItSavedUnlessRetained) {
   Tensor x = leaf(2), y = sum(exp(x));
   y.backward(Tensor(), true);
   y.backward();
-  EXPECT_NE(
-      error_of([&] { y.backward(); }).find("already freed: pass retain_graph=True the first time"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              y.backward();
+            }).find("already been freed: Specify retain_graph=True the first time"),
+            std::string::npos);
   Tensor z = sum(x + x);  // saves nothing, so it can be run again
   z.backward();
   EXPECT_EQ(error_of([&] { z.backward(); }), "");

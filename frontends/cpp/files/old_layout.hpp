@@ -79,6 +79,7 @@ class OldLayout {
   }
 
   explicit OldLayout(std::string_view file) {
+    const char* begin = file.data();
     for (int i = 0; i < 3; ++i) cut(file);
     StorageCensus object, keys;
     pickle = cut(file, object);
@@ -94,9 +95,11 @@ class OldLayout {
       storages[key] = file.substr(0, uint64_t(n) * size);
       file.remove_prefix(uint64_t(n) * size);
     }
+    length = size_t(file.data() - begin);
   }
 
   std::string_view pickle;
+  size_t length;  // of the file; what follows is another's
   std::unordered_map<std::string_view, std::string_view> storages;
 
  private:

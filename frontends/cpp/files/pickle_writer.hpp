@@ -99,16 +99,23 @@ class PickleWriter {
     global("torch._utils",
            t.own && storage_of_dtype(t.dtype) ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
   }
-  // The arguments of the rebuilding function. Where the storage's numel stands.
-  size_t rebuild_arguments(const TensorPlace& t) {
+  // The name of a storage. Where its numel stands.
+  size_t storage(const TensorPlace& t) {
     const char* typed = t.own ? storage_of_dtype(t.dtype) : nullptr;
-    out_ += "((";
+    op('(');
     name("storage");
     typed ? global("torch", typed) : global("torch.storage", "UntypedStorage");
     text(std::to_string(t.storage));
     name(t.location);
     size_t numel = wide(t.numel);
     out_ += "tQ";
+    return numel;
+  }
+  // The arguments of the rebuilding function. Where the storage's numel stands.
+  size_t rebuild_arguments(const TensorPlace& t) {
+    const char* typed = t.own ? storage_of_dtype(t.dtype) : nullptr;
+    op('(');
+    size_t numel = storage(t);
     integer(t.offset);
     integers(t.shape);
     integers(t.strides);

@@ -144,7 +144,7 @@ _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "from_file": "storage", "StorageBase": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "PyTorchFileWriter": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",
@@ -173,7 +173,8 @@ _ELSEWHERE = {
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
         "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
-        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "_validate_sparse_coo_tensor_args",
+        "_validate_sparse_compressed_tensor_args",
     ), "_sparse"),
     **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
     **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig"), "_removed"),

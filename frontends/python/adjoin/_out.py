@@ -33,7 +33,8 @@ def _put_one(name, result, target):
     if target.shape != result.shape:
         if target.numel():
             warnings.warn(
-                f"{name}: out= has shape {list(target.shape)} and takes the result's, {list(result.shape)}; its memory may change. "
+                f"{name}: out= has shape {list(target.shape)} and takes the result's, {list(result.shape)}; its memory may change: An output with one or more "
+                "elements was resized. "
                 "Give an out of that shape, or one that is empty: out.resize_(0)",
                 stacklevel=3,
             )

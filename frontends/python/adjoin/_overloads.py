@@ -132,8 +132,11 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     results = []
     for d, by in zip(dims, spacing, strict=True):
         if isinstance(by, _C.Tensor) and by.dim() == 1:
-            wide = by.dtype if by.is_floating_point() else real
-            results.append(_slopes(input, d, by.to(_C.promote_types(real, wide)), edge_order))
+            wide = _C.promote_types(real, by.dtype if by.is_floating_point() else real)
+            precise = input.to(
+                _C.promote_types(input.dtype, wide)
+            )  # differences of close numbers lose most of a float's
+            results.append(_slopes(precise, d, by.to(wide), edge_order))
         else:
             results.append(_even_slopes(input, d, by, edge_order))
     return tuple(results)

@@ -32,6 +32,7 @@ _HARMFUL = {
     "pickle",
     "marshal",
 }
+_BLOCKED = {"os", "posix", "nt", "sys"}  # which no list of names lets in
 _HARMFUL_BUILTINS = {"eval", "exec", "compile", "__import__", "open", "getattr", "breakpoint", "input"}
 
 
@@ -84,9 +85,21 @@ class Saving:
     """Names and parts of what is no plain data, for the writer."""
 
     def name(self, obj):
+        theirs = f"torch{obj.__module__[6:]}" if (obj.__module__ or "").startswith("adjoin._utils") else None
+        if f"{theirs}.{obj.__name__}" in _KNOWN:
+            return theirs, obj.__name__
         if isinstance(obj, type) and obj.__module__ == "adjoin" and obj is adjoin.Tensor:
             return "torch", "Tensor"
         return self.found(obj, pickle.whichmodule(obj, obj.__name__), getattr(obj, "__qualname__", obj.__name__))
+
+    def outside(self, tensor):
+        """What is seen of a tensor without memory, whose class serves all calls with it; None of others."""
+        if not hasattr(type(tensor), "__torch_dispatch__"):
+            return None
+        return (
+            type(tensor), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), 0, tensor.layout,
+            tensor.device, tensor.requires_grad,
+        )  # fmt: skip
 
     def found(self, obj, module, name):
         """Its module and name as Python 2 has them, after a look whether they lead back to it."""
@@ -111,7 +124,9 @@ class Saving:
         if kind is adjoin.memory_format:
             return ["torch", str(obj).rpartition(".")[2]]
         if kind is adjoin.storage.UntypedStorage:
-            raise pickle.PicklingError("save: a storage alone cannot be saved; save a tensor over it")
+            return obj._all()  # a tensor says: its storage
+        if "adjoin._typed_storage" in sys.modules and isinstance(obj, adjoin.storage.TypedStorage):
+            return obj._row
         reducer = copyreg.dispatch_table.get(kind)
         try:
             reduced = reducer(obj) if reducer else obj.__reduce_ex__(2)
@@ -179,6 +194,14 @@ def _parts(op, args, requires_grad):
     return made
 
 
+def _outside(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """A tensor without memory, of a class that serves all calls with it; its attributes come with its state."""
+    return adjoin.Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, storage_offset=storage_offset, dtype=dtype, layout=layout, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip
+
+
 def _sparse_tensor(layout, data):
     """A sparse tensor of PyTorch's; its parts are checked like any other's."""
     from . import _sparse
@@ -215,6 +238,7 @@ _KNOWN = {
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
     "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
+    "torch._utils._rebuild_wrapper_subclass": _outside,
     "torch.serialization._get_layout": _layout,
     "adjoin._tensor._rebuild_parts": _parts,
     "torch.Size": adjoin.Size,
@@ -255,7 +279,7 @@ class Loading:
             return _KNOWN[full]
         if "nested" in full and full in _nested().names:
             return _nested().names[full]
-        if full in allowed:
+        if full in allowed and not (self.weights_only and module in _BLOCKED):
             return allowed[full]
         if module == "torch" or module.startswith("torch."):
             ours = full.replace("torch", "adjoin", 1)
@@ -285,11 +309,11 @@ class Loading:
         if self.weights_only:
             if _is_harmful(module, name):
                 raise pickle.UnpicklingError(
-                    f"load: the file names {module}.{name}, which is not allowed and no file of tensors needs: it may be meant to "
+                    f"load: Weights only load failed: the file names {module}.{name}, which is not allowed and no file of tensors needs: it may be meant to "
                     "harm, so load it with no other reader; get an inert record by weights_only=False"
                 )
             raise pickle.UnpicklingError(
-                f"load: the file names {module}.{name}, which is not allowed with weights_only=True; if you trust it, "
+                f"load: Weights only load failed: the file names {module}.{name}, which is not allowed with weights_only=True; if you trust it, "
                 f"allow it by adjoin.serialization.add_safe_globals([{name.rpartition('.')[2]}]), or get an inert record by "
                 "weights_only=False"
             )
@@ -332,6 +356,12 @@ class Loading:
         if rebuilt is not None:
             made = _C.pt_rebuild(self.file, rebuilt, args)
         elif f in (_parameter, _parameter_with_state, _meta_tensor, _parts):
+            made = f(*args)
+        elif f is _outside and args and args[0] is cls:
+            if isinstance(cls, UnknownClass):
+                record = UnknownObject(cls, args[1:])
+                record.state = state
+                return record
             made = f(*args)
         else:
             raise pickle.UnpicklingError(f"load: a tensor is made by {f!r}, which is no function that makes tensors")
@@ -476,6 +506,8 @@ def unpickled(file, loading, pickle_module, arguments):
             return super().find_class(module, name)
 
         def persistent_load(self, pid):
+            if isinstance(pid, tuple):  # of a file of Python 2, read by encoding="bytes"
+                pid = tuple(part.decode("ascii") if isinstance(part, bytes) else part for part in pid)
             return _C.pt_storage(self.adjoin_file[0], pid)
 
     unpickler = Unpickler(io.BytesIO(_C.pt_pickle(file, loading)), **arguments)

@@ -66,6 +66,18 @@ def _sparse_coo_tensor_unsafe(indices, values, size, *, is_coalesced=None, **set
     return sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, **settings)
 
 
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None):
+    """Raises unless the parts make a COO tensor."""
+    sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices, plain_indices, values, size, layout, check_pinning=None
+):
+    """Raises unless the parts make a tensor of a compressed layout."""
+    sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout)
+
+
 def to_dense(self, dtype=None, *, masked_grad=None):
     """A strided tensor of the same elements; its gradient has the places of ``self`` alone, unless ``masked_grad`` is False."""
     if self.layout is not _C.strided:

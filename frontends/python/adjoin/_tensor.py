@@ -214,13 +214,36 @@ def _deepcopy(self, memo):
         )
     import copy
 
-    made = _copied(self, memo).requires_grad_(self.requires_grad)
+    by_class = type(self) is not Tensor and _C.wrapper_parts(self) is None and hasattr(type(self), "__torch_dispatch__")
+    made = (_cloned(self) if by_class and not _has_memory(self) else _copied(self, memo)).requires_grad_(
+        self.requires_grad
+    )
     if self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
-    if type(self) is not Tensor:
+    if type(self) is not type(made):
         made = Tensor._make_subclass(type(self), made, self.requires_grad)
     memo[id(self)] = made
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def _has_memory(self):
+    """Whether a tensor has memory of its own, which no tensor has whose class serves all calls with it."""
+    try:
+        self._storage_info()
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _cloned(self):
+    """A copy of a tensor without memory, by its class."""
+    made = self.detach().clone()
+    if type(made) is not type(self):
+        raise RuntimeError(
+            f"deepcopy: {type(self).__name__}.__torch_dispatch__ makes a {type(made).__name__} of clone(); let it make one of its "
+            "own class, or write __deepcopy__"
+        )
     return made
 
 

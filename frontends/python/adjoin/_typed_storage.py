@@ -43,6 +43,9 @@ class TypedStorage:
         else:
             self._row = _C.tensor(list(given), dtype=dtype, device=device)
         self.dtype = dtype
+        self.filename = getattr(wrap_storage, "filename", None)
+
+    filename = None  # of the file that is mapped
 
     @classmethod
     def _new_shared(cls, size, *, device=None):
@@ -175,7 +178,7 @@ class TypedStorage:
     __hash__ = object.__hash__
 
     def __repr__(self):
-        numbers = "".join(f" {n}\n" for n in self.tolist())
+        numbers = "...\n" if self._row.is_meta else "".join(f" {n}\n" for n in self.tolist())
         return f"{numbers}[{_package()}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
@@ -204,12 +207,20 @@ named = {
 }
 
 
+named["Storage"] = named["FloatStorage"]  # the name without a dtype
+
+
 def storage(tensor):
     """The memory under a tensor as numbers of its dtype."""
     kind = named.get(_NAMES.get(tensor.dtype), TypedStorage)
     if tensor.is_meta:
         return kind._of(tensor.detach().reshape(-1))
     return kind._of(_row_of(tensor.untyped_storage(), tensor.dtype))
+
+
+def over(row):
+    """The storage whose numbers a tensor of one dimension is: that of a file."""
+    return named.get(_NAMES.get(row.dtype), TypedStorage)._of(row)
 
 
 def storage_type(tensor):

@@ -31,3 +31,10 @@ def _get_device_module(device_type):
 def _element_size(dtype):
     """The bytes of one element of a dtype."""
     return dtype.itemsize
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """The sparse tensor of a layout whose parts a file holds; they are checked."""
+    from . import _pt_policy
+
+    return _pt_policy._sparse_tensor(layout, data)

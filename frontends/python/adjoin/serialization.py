@@ -11,6 +11,7 @@ import os
 import pickle
 import stat
 import sys
+import warnings
 from collections.abc import Callable
 
 import adjoin
@@ -57,6 +58,8 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+_SMALL = 1 << 20
+_ON = ("1", "y", "yes", "true")
 _crc32 = True
 
 
@@ -116,7 +119,7 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         from ._pt_old_layout import pieces
 
         if not isinstance(f, (str, bytes, os.PathLike)) and not hasattr(f, "write"):
-            raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
+            raise _no_file("save", "writing", "write", f)
         zipped = io.BytesIO()
         _written(obj, zipped, "archive")
         bring(pieces(zipped), f)
@@ -131,7 +134,17 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     elif hasattr(f, "write"):
         _written(obj, f, "archive")
     else:
-        raise TypeError(f"save: a path or a file that is open for writing is wanted, not {type(f).__name__}")
+        raise _no_file("save", "writing", "write", f)
+
+
+class _NoFile(AttributeError, TypeError):
+    """What PyTorch calls an attribute that is missing is a wrong type, too."""
+
+
+def _no_file(who, purpose, method, f):
+    return _NoFile(
+        f"{who}: a path or a file that is open for {purpose} is wanted (an object with `{method}`), not {type(f).__name__}"
+    )
 
 
 def _written(obj, f, root):
@@ -158,6 +171,7 @@ def load(
     what it names is imported and called, as by ``pickle_module=pickle``.
     ``check_sums``: compare the storages' check sums too; by default only of what is copied.
     """
+    weights_only = _by_environment(weights_only)
     if pickle_module is not None and weights_only:
         raise RuntimeError("load: weights_only=True reads without pickle_module; leave one of them out")
     if weights_only is False and pickle_module is None and sys.modules.get("torch") is adjoin:
@@ -167,12 +181,16 @@ def load(
         map_location = adjoin.device(map_location)
     is_path = isinstance(f, (str, bytes, os.PathLike))
     if not is_path and not hasattr(f, "read"):
-        raise TypeError(f"load: a path or a file that is open for reading is wanted, not {type(f).__name__}")
+        raise _no_file("load", "reading", "read", f)
     if mmap and not is_path:
         raise ValueError("load: mmap=True needs a path, not an open file")
+    begin = 0 if is_path else _position(f)
     source, mapped = _source(f, is_path, True if mmap is None and is_path and is_skipping() else mmap)
+    count = len(source) if begin is not None and not isinstance(source, str) else 0
     source, mapped = with_byte_order(source, mapped)
     file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
+    if _C.pt_length(file) < count:
+        f.seek(begin + _C.pt_length(file))  # what else was written to it can be read next
     loading = Loading(weights_only, map_location)
     if pickle_module is not None:
         try:
@@ -187,6 +205,33 @@ def load(
     return _C.pt_run(file, loading)
 
 
+def _position(f):
+    """Where an open file is; None where it cannot be brought back there."""
+    try:
+        return f.tell() if f.seekable() else None
+    except (AttributeError, OSError):
+        return None
+
+
+def _by_environment(weights_only):
+    """``weights_only``, where a variable of the environment does not decide it for the whole program."""
+    forced = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _ON
+    freed = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _ON
+    if forced and freed:
+        raise RuntimeError(
+            "load: only one of TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD should be set, both are; unset one"
+        )
+    if forced:
+        return True
+    if freed and weights_only is None:
+        warnings.warn(
+            "load: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set and weights_only is not given: forcing weights_only=False",
+            stacklevel=3,
+        )
+        return False
+    return weights_only
+
+
 def _source(f, is_path, mmap):
     """(a path or bytes, whether to map it)"""
     if is_path:
@@ -196,10 +241,20 @@ def _source(f, is_path, mmap):
         if stat.S_ISREG(os.fstat(f.fileno()).st_mode) and os.path.exists(path) and is_large(path):
             f.seek(0, os.SEEK_END)
             return path, True
-    source = f.read()
+    source = _unread(f) if mmap is None else None
+    source = f.read() if source is None else source
     if isinstance(source, str):
         raise TypeError("load: the file is open for text; open it in binary mode, 'rb'")
     return source, False
+
+
+def _unread(f):
+    """What is left of a file in memory that is not small, without a copy of it; the file can be closed when it is loaded."""
+    if type(f) is not io.BytesIO or f.getbuffer().nbytes - f.tell() < _SMALL:
+        return None
+    begin = f.tell()
+    f.seek(0, os.SEEK_END)
+    return f.getbuffer()[begin:]
 
 
 def get_unsafe_globals_in_checkpoint(f):
@@ -215,6 +270,29 @@ def get_unsafe_globals_in_checkpoint(f):
     asking.file = _C.pt_open(_source(f, isinstance(f, (str, bytes, os.PathLike)), None)[0], False, False)
     _C.pt_run(asking.file, asking)
     return found
+
+
+def _is_zipfile(f):
+    """Whether a zip archive begins where an open file is; the file stays there."""
+    begin = f.tell()
+    try:
+        return f.read(4) == b"PK\x03\x04"
+    finally:
+        f.seek(begin)
+
+
+def _open_zipfile_reader(name_or_buffer):
+    """The records of a `.pt` file, for ``with``."""
+    from ._pt_records import PyTorchFileReader
+
+    return PyTorchFileReader(name_or_buffer)
+
+
+def _open_zipfile_writer(name_or_buffer):
+    """A `.pt` file that is written record by record, for ``with``."""
+    from ._pt_records import PyTorchFileWriter
+
+    return PyTorchFileWriter(name_or_buffer)
 
 
 def normalize_storage_type(storage_type):

@@ -13,6 +13,7 @@ class UntypedStorage:
     """The bytes that one tensor or several look at: those of a tensor, of a list of ints, or a number of new ones."""
 
     __slots__ = ("__dict__", "__weakref__", "_maker", "_tensor")
+    filename = None  # of the file that is mapped
 
     def __init__(self, given=0, *, device=None):
         if isinstance(given, int):

@@ -145,10 +145,15 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   f.wishes = 0;
   f.large = nullptr;
   f.scratch.reset();
-  int bound = static_cast<int>(n);
   bool spread = p.varargs >= 0 && n > p.varargs;
-  if (unlikely(n > p.npositional && !spread))
-    return mismatch(f, kTooMany, -1, p.npositional, nullptr);
+  const Py_ssize_t all = n;
+  if (unlikely(n > p.npositional && !spread)) {
+    // relu(x, True): inplace is the last argument of what has that form.
+    bool last = p.activation && n == p.npositional + 1 && PyBool_Check(args[n - 1]);
+    if (!last) return mismatch(f, kTooMany, -1, p.npositional, nullptr);
+    f.in_place = args[--n] == Py_True;
+  }
+  int bound = static_cast<int>(n);
   if (spread) bound = p.varargs;
   for (int i = 0; i < bound; ++i) {
     Match m = convert(p.params[i], args[i], &f.values[i], f);
@@ -171,7 +176,7 @@ Match bind(const Program& p, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   }
   set_defaults(p, bound, f);
   if (kwnames) {
-    Match m = bind_keywords(p, args + n, kwnames, n, (1u << bound) - 1, f);
+    Match m = bind_keywords(p, args + all, kwnames, all, (1u << bound) - 1, f);
     if (m != Match::Bound) return m;
   }
   for (int i = bound; i < p.nrequired; ++i) {

@@ -4,6 +4,9 @@
 
 #include <atomic>
 
+#include "collect.hpp"
+#include "device.hpp"
+#include "node.hpp"
 #include "parse.hpp"
 
 namespace adjoin::py {
@@ -13,13 +16,41 @@ namespace {
 struct Tensors {
   Ref kept;
   std::vector<aj_tensor*> all;
+  std::vector<HeldTensor> stand_ins;  // of places in the graph, whose tensors may be gone
 };
 
-bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
+bool is_edge(PyObject* o) {
+  return PyTuple_Check(o) && !PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) >= 2 &&
+         PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &node_type);
+}
+
+// What receives the gradient that arrives at a node: the leaf of one that accumulates, or a tensor
+// that stands for a result.
+bool add_place(PyObject* o, Tensors& out) {
+  aj_node* n = reinterpret_cast<NodeObject*>(is_edge(o) ? PyTuple_GET_ITEM(o, 0) : o)->node;
+  long result = is_edge(o) ? PyLong_AsLong(PyTuple_GET_ITEM(o, 1)) : 0;
+  if (result == -1 && PyErr_Occurred()) return false;
+  if (!n) {
+    PyErr_SetString(PyExc_RuntimeError, "grad_fn: this node is gone: its graph was freed");
+    return false;
+  }
+  aj_tensor* t = autograd->node_variable(n);
+  if (!t) {
+    DLTensor like{nullptr, host_device(), 0, {kDLFloat, 32, 1}, nullptr, nullptr, 0};
+    if (failed(core->tensor_empty(&like, 0, &t))) return false;
+    out.stand_ins.emplace_back(t);
+    if (failed(tape()->stand_in(t, n, static_cast<uint32_t>(result)))) return false;
+  }
+  out.all.push_back(t);
+  return true;
+}
+
+bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out, bool places = false) {
   if (is_tensor(o)) {
     out.all.push_back(tensor_of(o));
     return true;
   }
+  if (places && (is_edge(o) || PyObject_TypeCheck(o, &node_type))) return add_place(o, out);
   out.kept = Ref(PySequence_Tuple(o));
   if (!out.kept) {
     PyErr_Format(PyExc_TypeError, "%s: wanted a Tensor or a sequence of them, not %s", who,
@@ -32,6 +63,8 @@ bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out) {
       out.all.push_back(tensor_of(item));
     } else if (item == Py_None && none_allowed) {
       out.all.push_back(nullptr);
+    } else if (places && (is_edge(item) || PyObject_TypeCheck(item, &node_type))) {
+      if (!add_place(item, out)) return false;
     } else {
       PyErr_Format(PyExc_TypeError, "%s: element %zd must be Tensor, not %s", who, i,
                    Py_TYPE(item)->tp_name);
@@ -179,7 +212,7 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
   }
   Tensors outputs, inputs, with;
   if (!collect("grad: outputs", a[0], false, outputs) ||
-      !collect("grad: inputs", a[1], false, inputs))
+      !collect("grad: inputs", a[1], false, inputs, true))
     return nullptr;
   if (given(a[2]) && !collect("grad: grad_outputs", a[2], true, with)) return nullptr;
   if (given(a[2]) && with.all.size() != outputs.all.size())
@@ -188,6 +221,12 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
   if (materialize && given(a[5]) && !unused) {
     PyErr_SetString(PyExc_ValueError,
                     "grad: allow_unused=False contradicts materialize_grads=True");
+    return nullptr;
+  }
+  if (materialize && !inputs.stand_ins.empty()) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "grad: materialize_grads cannot be used when the given input is a "
+                    "GradientEdge: nothing says which shape its zeros would have; give the tensor");
     return nullptr;
   }
   std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
@@ -243,9 +282,10 @@ PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* gr
   }
   Tensors only;
   if (given(inputs)) {
-    if (!collect("backward: inputs", inputs, false, only)) return nullptr;
+    if (!collect("backward: inputs", inputs, false, only, true)) return nullptr;
     if (only.all.empty()) {
-      PyErr_SetString(PyExc_RuntimeError, "backward: inputs is empty");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "backward: inputs cannot be empty; leave it out for all leaves");
       return nullptr;
     }
   }

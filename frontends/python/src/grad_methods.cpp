@@ -6,6 +6,7 @@
 #include "methods.hpp"
 #include "node.hpp"
 #include "parse.hpp"
+#include "program.hpp"
 
 namespace adjoin::py {
 
@@ -141,6 +142,8 @@ PyObject* without_derivatives(aj_tensor* t) {
 }
 
 PyObject* detach(PyObject* self, PyObject* none) {
+  if (unlikely(!is_exact_tensor(self)) && any_override(&self, 1))
+    return call_override(PyDict_GetItemString(tensor_type.tp_dict, "detach"), &self, 1, nullptr);
   aj_tensor* t = tensor_of(self);
   if (likely(is_strided(t))) return alias(self, none);
   static const uint64_t transform = dispatch->key_mask(AJ_STR_LIT("transform"));

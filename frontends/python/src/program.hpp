@@ -34,6 +34,7 @@ struct Program {
   bool out, in_place;     // has these forms
   bool puts;              // has out= although the op does not: the result is copied there
   bool network;           // takes inplace=, as functions of nn.functional do
+  bool activation;        // inplace may stand behind the others: relu(x, True)
   bool function, method;  // where it is shown
   PyTypeObject* named;    // the type of several results, made when first needed
   Program* next;

@@ -222,6 +222,9 @@ PyObject* storage_info(PyObject* self, PyObject*) {
   return Py_BuildValue("KKKK", reinterpret_cast<unsigned long long>(data), bytes, offset, id);
 }
 
+// Which tensor an object stands for: swapping two objects' tensors swaps these.
+PyObject* identity(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self)); }
+
 PyObject* get_device_index(PyObject* self, PyObject*) {
   return PyLong_FromLong(on_host(tensor_of(self)) ? -1 : tensor_of(self)->dl.device.device_id);
 }
@@ -247,6 +250,7 @@ PyGetSetDef shape_properties[] = {
     {"itemsize", get_itemsize, nullptr, "Bytes of an element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"layout", get_layout, nullptr, "How the elements lie in memory.", nullptr},
+    {"_cdata", identity, nullptr, nullptr, nullptr},
     {"is_cpu", is_device, nullptr, nullptr, const_cast<char*>("cpu")},
     {"is_cuda", is_device, nullptr, nullptr, const_cast<char*>("cuda")},
     {"is_meta", is_device, nullptr, nullptr, const_cast<char*>("meta")},

@@ -79,6 +79,7 @@ class PtFile {
     ordered_dict_ = Shared(Py_NewRef(must(helper("collections", "OrderedDict"))));
   }
   std::string_view pickle() const { return pickle_; }
+  size_t length() const { return old_ ? old_->length : text_.size(); }
 
   // --- what PickleMachine asks for ---
   Shared none() { return Shared(Py_NewRef(Py_None)); }
@@ -239,6 +240,10 @@ class PtFile {
   aj_tensor* on_memory(std::string_view bytes, DLTensor& like);
   aj_tensor* copied(std::string_view bytes, DLTensor& like);
   Shared rebuild(bool typed, PyObject* args);
+  Shared part_of(const Storage& whole, PyObject* part);
+  static Shared item_of(PyObject* tuple, Py_ssize_t i) {
+    return Shared(Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
+  }
 
   bool map_, check_sums_, big_ = false;
   Py_buffer buffer_{};
@@ -289,6 +294,19 @@ aj_tensor* PtFile::copied(std::string_view bytes, DLTensor& like) {
   return t;
 }
 
+// At most 64 counts; -1: not a tuple of such.
+int read_sizes(PyObject* tuple, int64_t* out) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > 64) return -1;
+  auto n = static_cast<int>(PyTuple_GET_SIZE(tuple));
+  for (int i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    int overflow = 0;
+    out[i] = PyLong_CheckExact(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : -1;
+    if (overflow || out[i] < 0) return -1;
+  }
+  return n;
+}
+
 // ("storage", its type, key, location, count of elements) and, in the old layout, (key, offset,
 // count) of a part.
 Shared PtFile::persistent(const Shared& id) {
@@ -297,15 +315,11 @@ Shared PtFile::persistent(const Shared& id) {
   if (n < 5 || n > 6 || !PyUnicode_Check(PyTuple_GET_ITEM(t, 3)) ||
       !PyLong_CheckExact(PyTuple_GET_ITEM(t, 4)))
     damaged("it refers to something that is no storage");
-  auto item = [&](Py_ssize_t i) { return Shared(Py_NewRef(PyTuple_GET_ITEM(t, i))); };
+  auto item = [&](Py_ssize_t i) { return item_of(t, i); };
   std::string key(text_of(item(2)));
   PyObject* part = n == 6 ? PyTuple_GET_ITEM(t, 5) : Py_None;
-  if (part != Py_None)
-    kit::raise(AJ_UNIMPLEMENTED,
-               "load: storages that are parts of others are not read; save the file anew with a "
-               "PyTorch of today");
   Storage& known = storages_[key];
-  if (known.object.get()) return known.object;
+  if (known.object.get()) return part == Py_None ? known.object : part_of(known, part);
   Shared type(PyObject_GetAttrString(PyTuple_GET_ITEM(t, 1), "dtype"));
   DLTensor like{};
   if (!as_dtype(type.get(), &like.dtype)) damaged("a storage is of no known type");
@@ -327,23 +341,33 @@ Shared PtFile::persistent(const Shared& id) {
   Shared placed = ask("place", {host, item(3)});
   if (!is_tensor(placed.get())) damaged("a storage has no place");
   known.base = placed;
-  known.object = Shared(call_helper("adjoin.storage", "UntypedStorage",
+  known.object = Shared(call_helper("adjoin._typed_storage", "over",
                                     std::array<PyObject*, 1>{placed.get()}.data(), 1));
   by_object_[known.object.get()] = &known;
-  return known.object;
+  return part == Py_None ? known.object : part_of(known, part);
 }
 
-// At most 64 counts; -1: not a tuple of such.
-int read_sizes(PyObject* tuple, int64_t* out) {
-  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > 64) return -1;
-  auto n = static_cast<int>(PyTuple_GET_SIZE(tuple));
-  for (int i = 0; i < n; ++i) {
-    PyObject* item = PyTuple_GET_ITEM(tuple, i);
-    int overflow = 0;
-    out[i] = PyLong_CheckExact(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : -1;
-    if (overflow || out[i] < 0) return -1;
-  }
-  return n;
+// A storage that began inside of another: (its key, the first element, their count).
+Shared PtFile::part_of(const Storage& whole, PyObject* part) {
+  if (!PyTuple_CheckExact(part) || PyTuple_GET_SIZE(part) != 3 ||
+      !PyUnicode_Check(PyTuple_GET_ITEM(part, 0)))
+    damaged("a part of a storage has no key, offset and size");
+  Storage& known = storages_["part " + std::string(text_of(item_of(part, 0)))];
+  if (known.object.get()) return known.object;
+  int64_t place[2], step = 1;
+  Shared two(PyTuple_GetSlice(part, 1, 3));
+  aj_tensor* base = tensor_of(whole.base.get());
+  if (read_sizes(two.get(), place) != 2 || place[0] > base->dl.shape[0] ||
+      place[1] > base->dl.shape[0] - place[0])
+    damaged("a part of a storage lies outside of it");
+  DLTensor like{nullptr, base->dl.device, 1, base->dl.dtype, &place[1], &step, 0};
+  aj_tensor* made = nullptr;
+  must_status(core->tensor_view(base, &like, place[0], &made));
+  known.base = Shared(wrap(made));
+  known.object = Shared(call_helper("adjoin._typed_storage", "over",
+                                    std::array<PyObject*, 1>{known.base.get()}.data(), 1));
+  by_object_[known.object.get()] = &known;
+  return known.object;
 }
 
 // (storage, offset, size, stride, [requires_grad, hooks, [dtype]]). Of nothing if the dtype is none
@@ -446,6 +470,15 @@ PyObject* storage_of_id(PyObject*, PyObject* args) {  // (file, persistent id)
   }
 }
 
+// How many bytes of what was given are the file's: in the old layout another may follow.
+PyObject* length_of(PyObject*, PyObject* capsule) {
+  try {
+    return PyLong_FromSize_t(file_of(capsule)->length());
+  } catch (...) {
+    return raise_caught();
+  }
+}
+
 PyObject* rebuild_tensor(PyObject*, PyObject* args) {  // (file, has a dtype, arguments)
   PyObject *capsule, *rest;
   int typed;
@@ -464,6 +497,7 @@ int init_pt_read(PyObject* module) {
       {"pt_open", open_file, METH_VARARGS, "pt_open(path or buffer, map, check_sums)"},
       {"pt_run", run_file, METH_VARARGS, "pt_run(file, policy)"},
       {"pt_pickle", pickle_of, METH_VARARGS, "pt_pickle(file, policy)"},
+      {"pt_length", length_of, METH_O, "pt_length(file)"},
       {"pt_storage", storage_of_id, METH_VARARGS, "pt_storage(file, persistent_id)"},
       {"watch_mapped_files", watch_mapped_files, METH_NOARGS,
        "Names the file on stderr if one that is mapped was cut short."},

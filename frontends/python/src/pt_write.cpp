@@ -167,7 +167,11 @@ class ObjectWriter {
       return remember(o);
     }
     if (PyType_Check(o) || PyFunction_Check(o) || PyCFunction_Check(o)) return global(o);
-    reduced(o, ask("reduce", o).get());
+    Shared answer = ask("reduce", o);
+    if (!is_tensor(answer.get())) return reduced(o, answer.get());
+    auto place = locate(answer.get(), false);  // a storage is named, as a tensor names its own
+    count(place, out_.storage(place));
+    remember(o);
   }
 
   // (function, arguments, [state, [items, [pairs]]]), as __reduce_ex__(2) gives it; a list is the
@@ -254,6 +258,10 @@ class ObjectWriter {
       out_.global("adjoin._tensor", "_rebuild_parts");
       type();
       made_of(parts.get(), grad);
+    } else if (Shared outside = outside_of(o); outside.get() != Py_None) {
+      out_.global("torch._utils", "_rebuild_wrapper_subclass");
+      type();
+      save(outside.get());
     } else {
       auto place = locate(o, grad);
       out_.rebuild_name(place);
@@ -277,6 +285,10 @@ class ObjectWriter {
     count(place, out_.tensor(place));
   }
 
+  // What is seen of a tensor whose class keeps its values; None of others.
+  Shared outside_of(PyObject* o) {
+    return is_strided(tensor_of(o)) ? Shared(Py_NewRef(Py_None)) : ask("outside", o);
+  }
   // (op, arguments...), which makes a tensor without strides again. None: its values are saved.
   static Shared parts_of(PyObject* o) {
     return Shared(is_strided(tensor_of(o)) ? Py_NewRef(Py_None) : must(wrapper_parts(nullptr, o)));

@@ -1,6 +1,7 @@
 // frontends/python/src/registry.cpp: walks the core's registry and makes a callable of every name,
 // a plugin's like the core's.
 #include <map>
+#include <set>
 
 #include "op.hpp"
 
@@ -23,6 +24,15 @@ bool has_tag(std::string_view tags, std::string_view word) {
     at = end;
   }
   return false;
+}
+
+// Functions of networks that PyTorch gives inplace as their last argument.
+bool is_activation(std::string_view name) {
+  static const std::set<std::string_view> names = {
+      "relu",           "nn::relu6",     "nn::elu",          "nn::selu",        "nn::celu",
+      "nn::leaky_relu", "nn::hardtanh",  "nn::hardswish",    "nn::hardsigmoid", "nn::silu",
+      "nn::mish",       "nn::threshold", "nn::alpha_dropout"};
+  return names.count(name);
 }
 
 std::string_view space_of(std::string_view name) {
@@ -203,6 +213,7 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
   p->in_place = info.flags & AJ_INFO_IN_PLACE;
   p->network = p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list == 0 &&
                (p->in_place || space_of(view(info.name)) == "nn");
+  p->activation = p->network && is_activation(view(info.name));
   p->factory = has_tag(tags, "factory");
   bool internal = has_tag(tags, "internal") || space_of(view(info.name)) == "_";
   p->puts = !p->out && !internal && p->nresults == 1 &&

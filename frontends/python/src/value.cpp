@@ -140,8 +140,26 @@ PyObject* number_at(const void* p, DLDataType d) {
            : nullptr;
 }
 
+namespace {
+
+// What the class of a tensor without memory says of it in its __torch_dispatch__; NULL without an
+// error if it says nothing.
+PyObject* number_by_class(aj_tensor* t) {
+  Ref self(wrap_borrowed(t));
+  if (!self || is_exact_tensor(self.get())) return nullptr;
+  PyObject* object = self.get();
+  Ref told(call_helper("adjoin.utils._python_dispatch", "_number", &object, 1));
+  return told.get() == Py_NotImplemented ? nullptr : told.release();
+}
+
+}  // namespace
+
 PyObject* item_of(aj_tensor* t) {
   Element e;
+  if (unlikely(!is_strided(t) && core->tensor_numel(t) == 1)) {
+    PyObject* told = number_by_class(t);
+    if (told || PyErr_Occurred()) return told;
+  }
   return read_one(t, &e) ? number_at(&e, t->dl.dtype) : nullptr;
 }
 
@@ -294,6 +312,10 @@ int tensor_bool(PyObject* self) {
     return -1;
   }
   Element e;
+  if (unlikely(!is_strided(t))) {
+    Ref number(item_of(t));
+    return number ? PyObject_IsTrue(number.get()) : -1;
+  }
   if (!read_one(t, &e)) return -1;
   if (same(t->dl.dtype, kFloat32)) return load<float>(&e) != 0;
   Ref number(number_at(&e, t->dl.dtype));

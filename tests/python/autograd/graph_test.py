@@ -25,7 +25,7 @@ def test_saved_values_by_name():
     assert "name" in dir(y.grad_fn) and names((x + w).grad_fn) == ["_saved_alpha"]
     assert names(x.max(1)[0].grad_fn) != []
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         y.grad_fn._saved_result  # noqa: B018
 
 
@@ -54,3 +54,44 @@ def test_edges():
     assert edge.node.variable is x and edge.node.name().endswith("AccumulateGrad")
     with pytest.raises(RuntimeError, match="does not require grad"):
         get_gradient_edge(T.ones(3))
+
+
+def test_gradients_are_asked_for_at_places_in_the_graph():
+    leaf = T.tensor([1.0, 2.0], requires_grad=True)
+    x = leaf * 3
+    where, root = get_gradient_edge(x), (x * x).sum()
+    for asked in (where, (where,), [x.grad_fn], GradientEdge(x.grad_fn, 0)):
+        (got,) = T.autograd.grad(root, asked, retain_graph=True)
+        assert got.tolist() == [6, 12]
+    at_leaf, at_x = T.autograd.grad(root, (get_gradient_edge(leaf), where), retain_graph=True)
+    assert at_leaf.tolist() == [18, 36] and at_x.tolist() == [6, 12]
+    ran = []
+    x.grad_fn.register_hook(lambda *grads: ran.append(1))
+    T.autograd.grad(root, where, retain_graph=True)
+    assert not ran  # what lies behind the place is not computed
+
+    x *= 2  # x is the result of another node now
+    before, after = T.autograd.grad(x.sum(), (where, x))
+    assert before.tolist() == [2, 2] and after.tolist() == [1, 1]
+
+    second = leaf.unbind()[1]
+    edge = get_gradient_edge(second)
+    assert edge.output_nr == 1 and T.autograd.grad(second * 5, edge)[0].item() == 5
+    y = leaf * 2
+    T.autograd.backward(y.sum(), inputs=(get_gradient_edge(leaf), y.grad_fn))
+    assert leaf.grad.tolist() == [2, 2]
+
+
+def test_places_in_the_graph_that_are_none():
+    leaf = T.ones(2, requires_grad=True)
+    x = leaf * 3
+    edge = get_gradient_edge(x)
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+        T.autograd.grad(leaf.sum(), edge)
+    assert T.autograd.grad(leaf.sum(), edge, allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
+        T.autograd.grad(leaf.sum(), (leaf, edge), allow_unused=True, materialize_grads=True)
+    with pytest.raises(RuntimeError, match="no result 3"):
+        T.autograd.grad(x.sum(), edge._replace(output_nr=3))
+    with pytest.raises((TypeError, OverflowError)):
+        T.autograd.grad(x.sum(), edge._replace(output_nr="one"))

@@ -166,6 +166,11 @@ def test_gaussian_nll_loss_says_what_is_wrong_with_a_variance():
     with pytest.raises(ValueError, match="var is of incorrect size .3, 3. for input of .3, 5."):
         F.gaussian_nll_loss(x, x, adjoin.ones(3, 3))
     assert F.gaussian_nll_loss(x, x, adjoin.ones(3)) == F.gaussian_nll_loss(x, x, adjoin.ones(3, 1)) == 0
+    y = x + adjoin.arange(15.0).reshape(3, 5)
+    shared = F.gaussian_nll_loss(x, y, adjoin.arange(1.0, 6.0).reshape(1, 5))
+    assert shared == F.gaussian_nll_loss(x, y, adjoin.arange(1.0, 6.0).expand(3, 5))
+    with pytest.raises(ValueError, match="var must have the shape"):
+        F.gaussian_nll_loss(x, x, adjoin.ones(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -201,3 +206,23 @@ def test_margins_of_one_row_or_one_class():
         assert F.multilabel_margin_loss(adjoin.tensor(1.0), target, reduction="none").shape == ()
     with pytest.raises(ValueError, match="var has negative entry/entries"):
         F.gaussian_nll_loss(x, x, -adjoin.ones(3))
+
+
+@pytest.mark.parametrize(
+    "name,settings",
+    [
+        ("relu", ()), ("relu6", ()), ("elu", (1.0,)), ("selu", ()), ("celu", (1.0,)), ("leaky_relu", (0.2,)), ("hardtanh", (-1.0, 1.0)),
+        ("hardswish", ()), ("hardsigmoid", ()), ("silu", ()), ("mish", ()), ("threshold", (0.1, 5.0)), ("alpha_dropout", (0.5, False)),
+    ],
+)  # fmt: skip
+def test_in_place_may_be_the_last_argument(name, settings):
+    function = getattr(F, name)
+    x = adjoin.tensor([-2.0, 0.05, 7.0])
+    given = x.clone()
+    assert function(given, *settings, False).equal(function(x, *settings)) and given.equal(x)
+    result = function(given, *settings, True)
+    assert result.equal(function(x, *settings)) and given.equal(result)
+    with pytest.raises(TypeError, match="positional argument"):
+        function(x, *settings, True, 1)
+    with pytest.raises(TypeError, match="positional argument"):
+        adjoin.exp(x, True)

@@ -214,3 +214,15 @@ def test_an_order_that_the_user_chose_stays(name):
         with adjoin.device("meta"):
             meta = call(adjoin.empty(2, 8, 6, 4).to(memory_format=adjoin.channels_last)) if name != "unpool" else None
         assert meta is None or meta.shape == a.shape
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_parts_of_images_keep_their_order_when_resized(mode):
+    x = adjoin.arange(2.0 * 3 * 8 * 8).reshape(2, 3, 8, 8).contiguous(memory_format=adjoin.channels_last)
+    for part in (x, x[:, :, 1:-1, 1:-1], x[:, :, ::2, ::2]):
+        resized = F.interpolate(part, size=(5, 6), mode=mode)
+        assert resized.is_contiguous(memory_format=adjoin.channels_last)
+        assert resized.equal(F.interpolate(part.contiguous(), size=(5, 6), mode=mode))
+    assert F.interpolate(x[0][None], size=(5, 6), mode=mode).is_contiguous()  # its strides are those of no batch
+    volume = adjoin.rand(3, 4, 4, 4).contiguous(memory_format=adjoin.channels_last)
+    assert F.adaptive_max_pool3d(volume, 2).is_contiguous()

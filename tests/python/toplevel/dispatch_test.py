@@ -341,3 +341,58 @@ def test_the_body_of_an_op_is_run_when_it_is_asked_for():
     Rowed.calls, Rowed.refuses = [], inside
     assert adjoin.addr(Rowed.of(a), Rowed.of(b), Rowed.of(c)).inner.allclose(want)  # asked again
     assert Rowed.calls[-1] == ("addr", None)
+
+
+class Wrapped(adjoin.Tensor):
+    """A tensor in a tensor."""
+
+    @staticmethod
+    def __new__(cls, inside):
+        made = adjoin.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
+        made.inside = inside
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        result = func(*(a.inside if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+        return cls(result) if isinstance(result, adjoin.Tensor) else result
+
+
+def test_a_number_is_told_by_the_class_of_a_tensor_without_memory():
+    n = Wrapped(adjoin.tensor(2.5))
+    assert (n.item(), float(n), int(n), complex(n), bool(n)) == (2.5, 2.5, 2, 2.5, True)
+    assert not Wrapped(adjoin.tensor([0])) and [10, 20][Wrapped(adjoin.tensor(1))] == 20
+    assert bool((n + 1 > 3).all()) and adjoin.allclose(n, n)
+    with pytest.raises(RuntimeError, match="no single number"):
+        Wrapped(adjoin.ones(2)).item()
+    with pytest.raises(NotImplementedError, match="_local_scalar_dense"):
+        Quantized.of(adjoin.ones(1)).item()
+
+
+def test_modes_are_out_of_the_way_for_a_block():
+    from adjoin.utils._mode_utils import all_same_mode, no_dispatch
+
+    with Log() as log:
+        with no_dispatch():
+            x + 1
+        x * 2
+    assert log.seen == ["aten.mul.Tensor"] and all_same_mode([log, log]) and not all_same_mode([log, None])
+
+
+def test_a_tensor_without_memory_is_copied_by_its_class():
+    for given in (Wrapped(adjoin.arange(3.0)), nn.Parameter(Wrapped(adjoin.arange(3.0)))):
+        given.note = ["kept"]
+        made = copy.deepcopy(given)
+        assert type(made) is Wrapped and made.inside is not given.inside and made.inside.tolist() == [0, 1, 2]
+        assert (
+            isinstance(made, nn.Parameter) == isinstance(given, nn.Parameter)
+            and made.requires_grad == given.requires_grad
+        )
+        assert made.note == ["kept"] and made.note is not given.note
+
+    class Special(nn.Parameter):
+        pass
+
+    assert not isinstance(nn.Parameter(Wrapped(adjoin.ones(1))), Special) and isinstance(
+        Special(adjoin.ones(1)), nn.Parameter
+    )

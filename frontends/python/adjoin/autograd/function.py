@@ -28,12 +28,12 @@ class Function(Called):
     @staticmethod
     def forward(*args, **kwargs):
         """What the function computes."""
-        raise NotImplementedError("a subclass of Function must define forward")
+        raise NotImplementedError("a subclass of Function must implement the forward method")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
         """The gradients of the arguments from those of the results."""
-        raise NotImplementedError("a subclass of Function must define backward to be differentiated")
+        raise NotImplementedError("a subclass of Function must implement the backward method to be differentiated")
 
     @staticmethod
     def jvp(ctx, *grad_inputs):

@@ -37,6 +37,26 @@ class profile(_profile):
         if self.enabled:
             super().start()
 
+    @property
+    def function_events(self):
+        """Every event by itself, in the order in which they began."""
+        return self.events()
+
+    @property
+    def self_cpu_time_total(self):
+        """The time of all events, each counted once."""
+        return self.events().self_cpu_time_total
+
+    def table(self, sort_by=None, row_limit=100, **settings):
+        """The events as text, a row each; ``key_averages().table()`` has a row for each op."""
+        return self.events().table(sort_by=sort_by, row_limit=row_limit, **settings)
+
+    def __str__(self):
+        return self.table()
+
+    def __repr__(self):
+        return self.table()
+
 
 class _Annotations:
     """What names ranges in another program's profile: for that, none is opened here."""

@@ -1,5 +1,7 @@
 """adjoin.nn: networks: modules, parameters, functions, initial values and utilities."""
 
+import importlib
+
 from .._hints import getattr_of
 from . import functional, init, utils  # noqa: F401
 from ._functional.linear_loss import LinearCrossEntropyOptions  # noqa: F401
@@ -30,4 +32,10 @@ def factory_kwargs(kwargs):
     return found
 
 
-__getattr__ = getattr_of(__name__)
+_absent = getattr_of(__name__)
+
+
+def __getattr__(name):
+    if name == "grad":
+        return importlib.import_module(".grad", __name__)
+    return _absent(name)

@@ -37,6 +37,8 @@ def _of_tensors(name):
 def __getattr__(name):
     from .. import _C
 
+    if name == "grad":
+        return importlib.import_module("..grad", __name__)
     if name.startswith("scaled_") and name != "scaled_dot_product_attention" or name in ("ScalingType", "SwizzleType"):
         from ._functional import scaled
 

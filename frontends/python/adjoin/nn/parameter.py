@@ -9,7 +9,7 @@ class _ParameterMeta(type(adjoin.Tensor)):
 
     def __instancecheck__(cls, instance):
         return type.__instancecheck__(cls, instance) or (
-            isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_param", False)
+            cls is Parameter and isinstance(instance, adjoin.Tensor) and getattr(instance, "_is_param", False)
         )
 
 
@@ -33,6 +33,15 @@ class Parameter(adjoin.Tensor, metaclass=_ParameterMeta):
             )
         if type(data) is not adjoin.Tensor and hasattr(type(data), "__torch_dispatch__"):
             made = _C.another_wrapper(data, requires_grad)
+            made._is_param = True
+            return made
+        if type(data) is not adjoin.Tensor and not issubclass(type(data), Parameter):
+            made = data.detach().requires_grad_(requires_grad)
+            if type(made) is not type(data):
+                raise RuntimeError(
+                    f"Parameter: detach() of a {type(data).__name__} gives a {type(made).__name__}; a class of tensors that can be "
+                    "parameters keeps itself there"
+                )
             made._is_param = True
             return made
         return adjoin.Tensor._make_subclass(cls, data.detach(), requires_grad)

@@ -92,6 +92,11 @@ def _handle(name, in_place, args):
     )
 
 
+def _number(tensor):
+    """The only number of a tensor, as the ``__torch_dispatch__`` of its class tells it; NotImplemented where it has none."""
+    return _C.find_op("item")(tensor) if _overrides(type(tensor)) else NotImplemented
+
+
 def _answer(result, func):
     if result is NotImplemented:
         raise TypeError(f"{func}: the mode's __torch_dispatch__ returned NotImplemented; return func(*args, **kwargs)")

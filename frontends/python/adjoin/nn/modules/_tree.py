@@ -6,6 +6,11 @@ Networks whose classes walk as Tree does are walked in _C, in one go; module_tre
 from ... import _C
 
 
+def _each(found):
+    """What was found, as a generator: programs tell one from a list by its type."""
+    return (one for one in found)
+
+
 class Tree:
     """The part of Module that finds parts: iterators, look-ups by dotted name, modes and
     gradients."""
@@ -60,7 +65,7 @@ class Tree:
         """Yields (dotted name, module), this module first; each module once unless told
         otherwise."""
         found = None if memo is not None else _C.module_named(self, None, prefix, bool(remove_duplicate))
-        return self._walk(set() if memo is None else memo, prefix, remove_duplicate) if found is None else iter(found)
+        return self._walk(set() if memo is None else memo, prefix, remove_duplicate) if found is None else _each(found)
 
     def _walk(self, memo, prefix, remove_duplicate):
         if self in memo:
@@ -90,7 +95,7 @@ class Tree:
     def _named_tensors(self, part, prefix, recurse, remove_duplicate):
         found = _C.module_named(self, part, prefix, bool(remove_duplicate)) if recurse else None
         if found is not None:
-            return iter(found)
+            return _each(found)
         return self._named_members(lambda module: getattr(module, part).items(), prefix, recurse, remove_duplicate)
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
@@ -100,7 +105,7 @@ class Tree:
     def parameters(self, recurse=True):
         """Yields every parameter once."""
         found = _C.module_tensors(self, "_parameters") if recurse else None
-        return iter([p for _, p in self.named_parameters(recurse=recurse)] if found is None else found)
+        return _each([p for _, p in self.named_parameters(recurse=recurse)] if found is None else found)
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Yields (dotted name, buffer)."""
@@ -109,7 +114,7 @@ class Tree:
     def buffers(self, recurse=True):
         """Yields every buffer once."""
         found = _C.module_tensors(self, "_buffers") if recurse else None
-        return iter([b for _, b in self.named_buffers(recurse=recurse)] if found is None else found)
+        return _each([b for _, b in self.named_buffers(recurse=recurse)] if found is None else found)
 
     def named_children(self):
         """Yields (name, child) of the modules directly below, each once."""
@@ -127,7 +132,7 @@ class Tree:
     def modules(self):
         """Yields this module and all below, each once."""
         found = _C.module_list(self)
-        return iter([module for _, module in self.named_modules()] if found is None else found)
+        return _each([module for _, module in self.named_modules()] if found is None else found)
 
     # Modes and gradients
 

@@ -71,7 +71,7 @@ class _SpectralNorm(Module):
             power_iterations(matrix, self._u, self._v, self.n_power_iterations, self.eps,
                              True)  # fmt: skip
         u, v = self._u.clone(), self._v.clone()
-        return weight / (u @ (matrix @ v))
+        return weight / u.vdot(matrix @ v)
 
     def right_inverse(self, value):
         return value
@@ -117,7 +117,7 @@ class _Orthogonal(Module):
             a = x.tril()
             if n != k:
                 a = adjoin.cat([a, a.new_zeros((*a.shape[:-2], n, n - k))], -1)
-            a = a - a.mT
+            a = a - a.mH
             eye = adjoin.eye(n, dtype=a.dtype, device=a.device)
             if self.orthogonal_map == "matrix_exp":
                 q = _exponential(a, eye)
@@ -146,17 +146,25 @@ class _Orthogonal(Module):
         else:
             full = adjoin.cat([x, adjoin.randn(*x.shape[:-2], n, n - k, dtype=x.dtype)], -1)
         flat = full.reshape(-1, *full.shape[-2:])
-        base = adjoin.stack([_orthonormal_columns(m.to(adjoin.float64)) for m in flat])
+        base = adjoin.stack([_columns(m) for m in flat])
         base = base.reshape(full.shape).to(x.dtype)
         if self.orthogonal_map == "householder" and n != k:
             rest = adjoin.randn(*x.shape[:-2], n, n - k, dtype=x.dtype)
             flat = adjoin.cat([base, rest], -1).reshape(-1, n, n)
-            base = adjoin.stack([_orthonormal_columns(m.to(adjoin.float64)) for m in flat])
+            base = adjoin.stack([_columns(m) for m in flat])
             base = base.reshape(*x.shape[:-2], n, n).to(x.dtype)
         self.base = base.contiguous()
         start = adjoin.zeros_like(x)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return start.mT if wide else start
+
+
+def _columns(matrix):
+    """Orthonormal columns with the span of the matrix's, in double precision."""
+    if matrix.is_complex():
+        q, r = adjoin.linalg.qr(matrix.to(adjoin.complex128))
+        return q * r.diagonal().sgn()  # what is orthonormal already stays
+    return _orthonormal_columns(matrix.to(adjoin.float64))
 
 
 def _reflections(x):

@@ -56,7 +56,18 @@ class ParametrizationList(ModuleList):
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
                 f"Got {type(new).__name__}"
             )
+        for i, part in enumerate(() if self.is_tensor else new):
+            if not isinstance(part, adjoin.Tensor):
+                raise ValueError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                    f"Got element {i} of the sequence with type {type(part).__name__}."
+                )
         self.ntensors = 1 if self.is_tensor else len(new)
+        if self.is_tensor and new.dtype != original.dtype:
+            raise ValueError(
+                "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                f"original: {original.dtype}\nright_inverse(original): {new.dtype}"
+            )
         if self.is_tensor:
             self._keep("original", given, new)
         else:
@@ -81,12 +92,7 @@ class ParametrizationList(ModuleList):
         made = self()
         if not isinstance(made, adjoin.Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-        if made.dtype != given.dtype or made.shape != given.shape:
-            raise ValueError(
-                "Registering a parametrization may not change the dtype or shape of the tensor, "
-                f"unless `unsafe` flag is enabled.\nunparametrized: {given.dtype} "
-                f"{tuple(given.shape)}\nparametrized: {made.dtype} {tuple(made.shape)}"
-            )
+        _keeps(made, given, "Registering a parametrization may not change the {} of the tensor", "unparametrized")
 
     def right_inverse(self, value):
         """Sets the originals to what gives ``value``; the parametrizations backwards."""
@@ -180,14 +186,10 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
+        if not unsafe:
+            _check_again(module, tensor_name, parametrization)
         parts = module.parametrizations[tensor_name]
         parts.append(parametrization)
-        if not unsafe and not parts.unsafe:
-            try:
-                _check_again(module, tensor_name, parametrization)
-            except ValueError:
-                del parts[len(parts) - 1]
-                raise
         parts.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
@@ -206,31 +208,35 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     return module
 
 
+def _keeps(made, was, what, asked):
+    """Raises unless ``made`` is a tensor of the dtype and the shape of ``was``."""
+    for name in ("dtype", "shape"):
+        if getattr(made, name) != getattr(was, name):
+            raise ValueError(
+                f"{what.format(name)}, unless the `unsafe` flag is enabled.\n{asked}: {getattr(was, name)}\n"
+                f"there: {getattr(made, name)}"
+            )
+
+
 def _check_again(module, tensor_name, parametrization):
-    """A further parametrization must keep what the earlier ones gave."""
-    parts = module.parametrizations[tensor_name]
+    """A further parametrization, and its inverse, must keep dtype and shape of what the earlier ones gave."""
+    asked = f"module.{tensor_name}"
     with adjoin.no_grad():
-        value = parts[0](parts.original) if parts.is_tensor else parts[0](
-            *(getattr(parts, f"original{i}") for i in range(parts.ntensors)))  # fmt: skip
-        for part in list(parts)[1:-1]:
-            value = part(value)
+        value = getattr(module, tensor_name)
         made = parametrization(value)
         if not isinstance(made, adjoin.Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(made)}.")
-        if made.dtype != value.dtype or made.shape != value.shape:
-            raise ValueError(
-                "Registering a parametrization may not change the dtype or shape of the tensor, "
-                "unless the `unsafe` flag is enabled."
-            )
-        if hasattr(parametrization, "right_inverse"):
-            back = parametrization.right_inverse(value)
-            if parts.is_tensor and len(parts) > 1 and isinstance(back, adjoin.Tensor):
-                for part in reversed(list(parts)[:-1]):
-                    if not hasattr(part, "right_inverse"):
-                        return
-                    back = part.right_inverse(back)
-                if isinstance(back, adjoin.Tensor):
-                    parts.original.copy_(back)
+            raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+        _keeps(made, value, "Registering a parametrization may not change the {} of the tensor", asked)
+        if not hasattr(parametrization, "right_inverse"):
+            return
+        try:
+            back = parametrization.right_inverse(made)
+        except NotImplementedError:
+            return
+        if not isinstance(back, adjoin.Tensor):
+            raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
+        what = f"The tensor returned by parametrization.right_inverse must have the same {{}} as {asked}"
+        _keeps(back, value, what, asked)
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):

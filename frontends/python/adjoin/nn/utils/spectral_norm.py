@@ -26,7 +26,7 @@ def default_dim(module):
 def power_iterations(matrix, u, v, count, eps, first_u=False):
     """Brings u and v nearer to the first singular vectors, in place and unrecorded; the one that
     comes first is that of the saved form."""
-    steps = [(v, matrix.t(), u), (u, matrix, v)]
+    steps = [(v, matrix.mH, u), (u, matrix, v)]
     with adjoin.no_grad():
         for _ in range(count):
             for to, by, other in reversed(steps) if first_u else steps:
@@ -56,7 +56,7 @@ class SpectralNorm:
         if do_power_iteration:
             power_iterations(matrix, u, v, self.n_power_iterations, self.eps)
             u, v = u.clone(), v.clone()  # what is recorded must not change at the next call
-        return weight / (u @ (matrix @ v))
+        return weight / u.vdot(matrix @ v)
 
     def __call__(self, module, inputs):
         weight = self.compute_weight(module, module.training)
