@@ -1,8 +1,8 @@
 // plugins/ops_statistics/order.cpp: distinct elements, modes and quantiles by sorting; running
 // extremes.
 #include <adjoin/kit/grad.hpp>
-#include <adjoin/kit/losses.hpp>
 #include <adjoin/kit/memory.hpp>
+#include <adjoin/kit/samples.hpp>
 #include <limits>
 
 namespace adjoin::ops {
@@ -262,9 +262,11 @@ Tensor parts_wanted(const kit::Body& b, const Tensor& t) {
   const Tensor& q = b.tensor(1);
   want(q.ndim() <= 1, "q must be a number or a vector, its shape is ", shown(q));
   want(q.dtype() == t.dtype(), "q must be ", t.dtype(), ", it is ", q.dtype());
-  want(q.numel() == 0 ||
-           (amin(q.detach()).item<double>() >= 0 && amax(q.detach()).item<double>() <= 1),
-       "q must be from 0 to 1");
+  see_values(q, [](const Tensor& values) {
+    want(values.numel() == 0 ||
+             (amin(values).item<double>() >= 0 && amax(values).item<double>() <= 1),
+         "q must be from 0 to 1");
+  });
   return q;
 }
 
