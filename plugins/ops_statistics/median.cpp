@@ -11,6 +11,7 @@ std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool ke
                               bool nan_wins) {
   Tensor t = input.ndim() ? input : unsqueeze(input, 0), seen = t.detach();
   int64_t n = t.size(d);
+  if (n == 0) kit::raise(AJ_OUT_OF_RANGE, "dimension ", d, " without elements has no k-th one");
   want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
   Tensor index = cut(std::get<1>(topk(seen, k, d, false, false)), d, k - 1, k);
   if (nan_wins && t.is_floating_point() && t.numel()) {

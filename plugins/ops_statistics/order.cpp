@@ -170,8 +170,9 @@ void ret_at(const kit::Body& b, const Tensor& t, const Tensor& place, int64_t di
 }
 
 void check_mode(const Tensor& t, int64_t dim) {
-  want(!t.is_complex(), "complex numbers have no order");
-  want(t.ndim() > 0 && t.size(dim) > 0, "dimension ", dim, " without elements has no mode");
+  if (t.is_complex()) kit::raise(AJ_UNIMPLEMENTED, "complex numbers have no order");
+  if (t.ndim() == 0 || t.size(dim) == 0)
+    kit::raise(AJ_OUT_OF_RANGE, "dimension ", dim, " without elements has no mode");
 }
 
 }  // namespace

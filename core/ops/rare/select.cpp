@@ -139,8 +139,10 @@ aj_status* count_nonzero_body(void*, aj_call* call) {
 aj_status* bincount_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &weights = b.tensor(1);
-    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(),
-         " ", shown(t));
+    if (!is_integral(t))
+      kit::raise(AJ_UNIMPLEMENTED, "a vector of integers is wanted, this is ", t.dtype(), " ",
+                 shown(t));
+    want(t.ndim() == 1, "a vector is wanted, the shape is ", shown(t));
     want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()),
          "weights must have input's shape ", shown(t));
     Tensor places = to(t, int64);
