@@ -223,8 +223,9 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
   std::string wanted;
   for (int i = 0; i < AJ_DT_REGISTERED; i++)
     if (p.dtypes >> i & 1) wanted += (wanted.empty() ? "" : ", ") + std::string(dt(i).name);
-  return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": argument '", p.name, "' is ", t->dl.dtype,
-              "; it must be ", wanted, ": cast it with .to()");
+  const bool one = !(p.dtypes & (p.dtypes - 1));  // an index, a condition: no other would serve
+  return fail(one ? AJ_INVALID_ARGUMENT : AJ_UNIMPLEMENTED, op->schema.ident, ": argument '",
+              p.name, "' is ", t->dl.dtype, "; it must be ", wanted, ": cast it with .to()");
 }
 
 // A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte

@@ -197,8 +197,10 @@ namespace {
 
 // How often each of n elements is repeated: as the numbers of those elements, each so often.
 Tensor repeated(const Tensor& repeats, int64_t n, std::optional<int64_t> asked) {
-  want(is_integral(repeats) && repeats.dtype() != boolean && repeats.ndim() <= 1,
-       "repeats must be integers, one per element: ", repeats.dtype(), " ", shown(repeats));
+  if (!is_integral(repeats) || repeats.dtype() == boolean)
+    kit::raise(AJ_UNIMPLEMENTED, "repeats must be integers: they are ", repeats.dtype());
+  want(repeats.ndim() <= 1, "repeats must be integers, one per element: ", repeats.dtype(), " ",
+       shown(repeats));
   Tensor here = contiguous(to(repeats, int64, DLDevice{kDLCPU, 0}));
   const int64_t* counts = here.data<int64_t>();
   int64_t total = 0, step = repeats.numel() == 1 ? 0 : 1;

@@ -463,8 +463,9 @@ aj_status* real_view(void*, aj_call* call) {
 
 aj_status* imag_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
-    want(c.tensor(0).is_complex(), "imag is not implemented for tensors with non-complex dtypes: ",
-         "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
+    if (!c.tensor(0).is_complex())
+      kit::raise(AJ_UNIMPLEMENTED, "imag is not implemented for tensors with non-complex dtypes: ",
+                 "a complex tensor is wanted, this one is ", c.tensor(0).dtype());
     part(c, 1);
   });
 }
@@ -472,7 +473,8 @@ aj_status* imag_view(void*, aj_call* call) {
 aj_status* view_as_real_view(void*, aj_call* call) {
   return infer(call, [](const Infer& c) {
     const Tensor& t = c.tensor(0);
-    want(t.is_complex(), "a complex tensor is wanted, this one is ", t.dtype());
+    if (!t.is_complex())
+      kit::raise(AJ_UNIMPLEMENTED, "a complex tensor is wanted, this one is ", t.dtype());
     Geometry g(t);
     for (int64_t& s : g.strides()) s *= 2;
     g.append(2, 1);

@@ -149,9 +149,25 @@ void rule_index_select(Batch& b) {
   b.give(0, block_moved(index_at(b.tensor(0), p.list), dim, 1, 0));
 }
 
+namespace {
+
+// A target without dimensions: a vector of one element.
+void add_to_numbers(Batch& b) {
+  const Tensor target = b.spread(0);
+  for (uint32_t i : {0u, 2u, 3u}) {
+    const Tensor t = i ? b.spread(i) : target;
+    b.set(i, reshape(t, {b.size(), b.rank(i) ? t.size(1) : 1}), true);
+  }
+  rule_index_add(b);
+  b.give(0, b.in_place() ? target : reshape(b.result(0), {b.size()}));
+}
+
+}  // namespace
+
 // input, dim, index, source, alpha.
 void rule_index_add(Batch& b) {
   const int64_t rank = b.rank(0), dim = b.args[1].v.i;
+  if (rank == 0 && b.rank(2) <= 1 && b.rank(3) <= 1) return add_to_numbers(b);
   if (rank == 0 || b.rank(3) != rank || b.rank(2) != 1) return rule_loop(b);
   if (!b.in_place()) b.set(0, b.spread(0), true);
   b.set(3, b.spread(3), true);

@@ -120,11 +120,15 @@ void rule_layer_norm(Batch& b) {
 }
 
 // input, weight, bias, running mean, running variance, training, ...: one set of parameters: the
-// samples are more images; else each sample has channels of its own.
+// samples are more images; else each sample has channels of its own. Training writes the running
+// numbers: they have a place for each sample, or samples come one by one.
 void rule_batch_norm(Batch& b) {
-  const bool training = b.args[5].v.i != 0, kept = b.is_tensor(3) || b.is_tensor(4);
-  if (b.size() == 0 || b.rank(0) < 2 || (training && kept)) return rule_loop(b);
+  const bool training = b.args[5].v.i != 0;
+  auto shared = [&](uint32_t i) { return b.is_tensor(i) && !b.is_batched(i); };
+  if (b.size() == 0 || b.rank(0) < 2 || (training && (shared(3) || shared(4)))) return rule_loop(b);
   bool own = training;
+  const Tensor kept[] = {b.is_tensor(3) ? b.tensor(3) : Tensor(),
+                         b.is_tensor(4) ? b.tensor(4) : Tensor()};
   for (uint32_t i = 1; i < 5; i++) own |= b.is_batched(i);
   const int64_t n = b.size();
   if (!own) {
@@ -138,6 +142,9 @@ void rule_batch_norm(Batch& b) {
   for (uint32_t i = 1; i < 5; i++)
     if (b.is_tensor(i)) b.set(i, merged(b.spread(i), 0), true);
   b.run();
+  for (uint32_t i = 0; training && i < 2; i++)  // what is no view of them was written instead
+    if (kept[i].defined() && !kept[i].is_contiguous())
+      copy_(kept[i], divided(b.tensor(3 + i), 0, n));
   const int64_t channels = b.result(0).size(1);
   b.give(0, out_of_channels(b.result(0), n));
   for (uint32_t i : {1u, 2u}) {

@@ -70,6 +70,7 @@ constexpr Row kRows[] = {
     {"adaptive_avg_pool2d_forward", rule_fold},
     {"adaptive_avg_pool2d_backward", rule_fold},
     {"max_pool2d_with_indices", rule_fold},
+    {"_::max_windows", rule_fold},
     {"clone", rule_copy_of},
     {"to", rule_copy_of},
     {"empty_like", rule_like},
@@ -115,7 +116,6 @@ constexpr Refusal kRefused[] = {
 }  // namespace
 
 std::string_view looped(std::string_view name) {
-  if (name == "bernoulli_.Tensor") return "its body looks at values";
   return name == "rnn_layer_backward" ? "its body records on a tape of its own" : "";
 }
 

@@ -1,4 +1,5 @@
 // plugins/ops_arrays/pieces.cpp: cutting, piling up and pairing tensors by views and products.
+#include <adjoin/kit/host.hpp>
 #include <adjoin/kit/make.hpp>
 #include <adjoin/kit/memory.hpp>
 #include <cmath>
@@ -171,13 +172,6 @@ std::vector<int64_t> choices(int64_t n, int64_t r, bool again) {
   }
 }
 
-Tensor from_host(const std::vector<int64_t>& values, DLDevice device) {
-  int64_t n = int64_t(values.size());
-  Tensor t = empty({n}, int64, DLDevice{kDLCPU, 0});
-  if (n) std::copy(values.begin(), values.end(), t.data<int64_t>());
-  return t.device() == device ? t : to(t, std::nullopt, device);
-}
-
 }  // namespace
 
 aj_status* combinations_body(void*, aj_call* call) {
@@ -187,8 +181,9 @@ aj_status* combinations_body(void*, aj_call* call) {
     want(t.ndim() == 1, "a vector is wanted, the shape is ", shown(t));
     want(r >= 0, "r must not be negative: ", r);
     if (r == 0) return b.ret(0, zeros_of(t, {0}));
-    Tensor places = from_host(choices(t.numel(), r, b.flag(2)), t.device());
-    b.ret(0, reshape(index_select(t, 0, places), {places.numel() / r, r}));
+    const std::vector<int64_t> chosen = choices(t.numel(), r, b.flag(2));
+    const int64_t n = int64_t(chosen.size());
+    b.ret(0, reshape(index_select(t, 0, indices_from_host(t, chosen, {n})), {n / r, r}));
   });
 }
 

@@ -85,8 +85,9 @@ aj_status* istft_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Pieces p(b);
     const Tensor &given = b.tensor(0), &window = b.tensor(4);
-    want(given.is_complex(), "complex numbers are wanted, as stft gives them with ",
-         "return_complex=True; the tensor is ", given.dtype());
+    if (!given.is_complex())
+      kit::raise(AJ_UNIMPLEMENTED, "complex numbers are wanted, as stft gives them with ",
+                 "return_complex=True; the tensor is ", given.dtype());
     want(given.ndim() == 2 || given.ndim() == 3,
          "frequencies and pieces are wanted, and a batch before them; the shape is ", shown(given));
     want(given.numel() > 0, "there is nothing to transform, the shape is ", shown(given));

@@ -492,7 +492,9 @@ aj_status* local_response_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     int64_t size = b.integer(1);
-    want(t.ndim() >= 3, "input must have 3 or more dimensions, its shape is ", shown(t));
+    if (t.ndim() < 3)
+      kit::raise_as("DimensionError", AJ_INVALID_ARGUMENT,
+                    "input must have 3 or more dimensions, its shape is ", shown(t));
     want(size > 0 && size <= kWindow, "size must be positive: ", size);
     if (t.numel() == 0) return b.ret(0, t);
     Tensor squares = reshape(t * t, {t.size(0), t.size(1), 1, -1});

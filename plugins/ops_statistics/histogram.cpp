@@ -1,5 +1,5 @@
 // plugins/ops_statistics/histogram.cpp: elements counted by places in sorted ends.
-#include <adjoin/kit/make.hpp>
+#include <adjoin/kit/samples.hpp>
 #include <cmath>
 
 namespace adjoin::ops {
@@ -28,6 +28,26 @@ Tensor counted(const Tensor& place, const Tensor& inside, const Tensor& amount, 
   return index_add_(zeros_of(amount, {bins}), 0, place, amounts);
 }
 
+// The smallest and the largest element, as tensors where they differ between samples.
+std::pair<Tensor, Tensor> ends_of(const Tensor& t, double around) {
+  see_values(t, [](const Tensor& values) {
+    want(all(isfinite(values)).item<bool>(), "the range of the elements is not finite");
+  });
+  Tensor low = to(amin(t), float64), high = to(amax(t), float64);
+  Tensor apart = to(eq(low, high), float64) * around;
+  return {low - apart, high + apart};
+}
+
+Tensor counted_each(const Tensor& t, int64_t bins, DLDataType wide) {
+  auto [low, high] = ends_of(t, 1);
+  Tensor scale = to(full({}, double(bins), float64, t.device()) / (high - low), wide);
+  Tensor part = (to(t, wide) - to(low, wide)) * scale;
+  Tensor amount = ones({1}, int64, t.device());
+  Tensor counts = index_add(zeros({bins}, int64, t.device()), 0,
+                            clamp(to(part, int64), 0, bins - 1), expand(amount, t.shape()));
+  return to(counts, t.dtype());
+}
+
 }  // namespace
 
 aj_status* histc_body(void*, aj_call* call) {
@@ -38,9 +58,10 @@ aj_status* histc_body(void*, aj_call* call) {
     want(!t.is_complex(), "complex numbers have no order");
     double low = b.real(2), high = b.real(3);
     want(low <= high, "max must be larger than min: ", high, " and ", low);
+    DLDataType wide = t.dtype().bits <= 32 && t.is_floating_point() ? float32 : float64;
+    if (low == high && t.numel() && !t.has_memory()) return b.ret(0, counted_each(t, bins, wide));
     Span s = low == high ? span_of(t, low, high, !(low == 0 && high == 0) && t.numel() == 0, 1)
                          : Span{low, high};
-    DLDataType wide = t.dtype().bits <= 32 && t.is_floating_point() ? float32 : float64;
     // On the processor a part at a time, which its caches hold.
     const int64_t n = t.numel(), most = t.device().device_type == kDLCPU ? 1 << 16 : n;
     Tensor counts = zeros({bins}, int64, t.device());
@@ -79,6 +100,15 @@ void histogram_of(const kit::Body& b, const Tensor& edges, const Tensor& weight,
   b.ret(1, edges);
 }
 
+// linspace between the elements' ends.
+Tensor edges_each(const Tensor& t, int64_t bins) {
+  auto [low, high] = ends_of(t, 0.5);
+  const int64_t half = (bins + 1) / 2;
+  Tensor i = arange(0, bins + 1, 1, float64, t.device()), step = (high - low) / double(bins);
+  Tensor upper = high - step * double(bins - half) + (i - half) * step;
+  return to(where(lt(i, half), low + i * step, where(lt(i, bins), upper, high)), t.dtype());
+}
+
 }  // namespace
 
 aj_status* histogram_body(void*, aj_call* call) {
@@ -90,6 +120,8 @@ aj_status* histogram_body(void*, aj_call* call) {
     Floats range = b.given(2) ? b.floats(2) : Floats();
     want(range.is_none() || range.size() == 2, "range must hold two numbers, it holds ",
          range.size());
+    if (range.is_none() && t.numel() && !t.has_memory())
+      return histogram_of(b, edges_each(t, bins), b.tensor(3), b.flag(4));
     Span s = range.is_none() ? span_of(t, 0, t.numel() ? 0 : 1, t.numel() == 0, 0.5)
                              : span_of(t, range[0], range[1], true, 0.5);
     histogram_of(b, linspace(s.low, s.high, bins + 1, t.dtype(), t.device()), b.tensor(3),

@@ -11,6 +11,7 @@ std::pair<Tensor, Tensor> kth(const Tensor& input, int64_t k, int64_t d, bool ke
                               bool nan_wins) {
   Tensor t = input.ndim() ? input : unsqueeze(input, 0), seen = t.detach();
   int64_t n = t.size(d);
+  if (n == 0) kit::raise(AJ_OUT_OF_RANGE, "dimension ", d, " without elements has no k-th one");
   want(k >= 1 && k <= n, "k must be between 1 and the dimension's size ", n, ": ", k);
   Tensor index = cut(std::get<1>(topk(seen, k, d, false, false)), d, k - 1, k);
   if (nan_wins && t.is_floating_point() && t.numel()) {
@@ -66,11 +67,21 @@ aj_status* nanmedian_body(void*, aj_call* call) {
     Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
     if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
     if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
+    if (!seen.has_memory()) {  // the place differs between samples
+      Tensor good = sum(logical_not(isnan(seen)), 0, true);
+      Tensor at = clamp(floor_divide(good - 1, 2), 0);
+      Tensor found = gather(std::get<0>(sort(seen, 0)), 0, at);
+      Tensor median = shared_by_equals(flat, le(seen, found));
+      if (flat.is_floating_point())
+        median = where(reshape(isnan(found), Sizes()), mean(flat), median);
+      return b.ret(0, median);
+    }
     int64_t good = sum(logical_not(isnan(seen))).item<int64_t>(),
             k = std::max<int64_t>(good + 1, 2) / 2;
     Tensor place = cut(std::get<1>(topk(seen, k, 0, false, false)), 0, k - 1, k);
-    if (!good || !recorded(flat)) return b.ret(0, reshape(gather(flat, 0, place), Sizes()));
-    b.ret(0, shared_by_equals(flat, le(seen, gather(seen, 0, place))));
+    if (!recorded(flat)) return b.ret(0, reshape(gather(flat, 0, place), Sizes()));
+    // All are NaN: so is their median, which is each one's.
+    b.ret(0, good ? shared_by_equals(flat, le(seen, gather(seen, 0, place))) : mean(flat));
   });
 }
 

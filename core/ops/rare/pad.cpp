@@ -22,10 +22,15 @@ void check_dimension(int64_t d, int64_t n, int64_t before, int64_t after, std::s
          " of dimension ", d, ": ", before, ", ", after);
 }
 
+void check_mode(std::string_view mode) {
+  if (mode != "reflect" && mode != "replicate" && mode != "circular")
+    kit::raise(AJ_UNIMPLEMENTED,
+               "mode must be 'constant', 'reflect', 'replicate' or 'circular', it is '", mode, "'");
+}
+
 void check_edges(std::span<const int64_t> shape, Ints pad, std::string_view mode) {
   check_pad(pad, int64_t(shape.size()));
-  want(mode == "reflect" || mode == "replicate" || mode == "circular",
-       "mode must be 'constant', 'reflect', 'replicate' or 'circular', it is '", mode, "'");
+  check_mode(mode);
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     size_t d = shape.size() - 1 - i;
     want(pad[2 * i] >= 0 && pad[2 * i + 1] >= 0, "pad must not be negative: ", shown(pad));
@@ -214,8 +219,7 @@ aj_status* pad_body(void*, aj_call* call) {
     if (mode == "constant")
       return b.ret(0, constant_pad_nd(t, pad, b.given(3) ? b.scalar(3) : Scalar(0)));
     want(!b.given(3), "mode '", mode, "' takes no value");
-    want(mode == "reflect" || mode == "replicate" || mode == "circular",
-         "mode must be 'constant', 'reflect', 'replicate' or 'circular', it is '", mode, "'");
+    check_mode(mode);
     want(int64_t(pad.size() / 2) < t.ndim(), "mode '", mode,
          "' pads the dimensions after the first: pad is ", shown(pad), ", input is ", shown(t));
     bool cuts = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n < 0; });

@@ -1,8 +1,8 @@
 // core/ops/rare/random.cpp: bodies of random.toml. Each draws (seed, offset) once and hands them to
 // a Philox primitive, so the numbers are the same on every device.
 #include <adjoin/kit/infer.hpp>
-#include <adjoin/kit/losses.hpp>
 #include <adjoin/kit/memory.hpp>
+#include <adjoin/kit/samples.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -45,15 +45,21 @@ bool can_look(const kit::Body& b, const Tensor& t) {
 // The smallest and the largest are NaN where any element is, so a NaN is refused too.
 void want_probabilities(const kit::Body& b, const Tensor& p) {
   if (!can_look(b, p)) return;
-  auto [low, high] = aminmax(p);
-  double least = low.item<double>(), most = high.item<double>();
-  want(least >= 0 && most <= 1, "probabilities must be between 0 and 1; they reach from ", least,
-       " to ", most);
+  see_values(p, [](const Tensor& values) {
+    if (!values.numel()) return;
+    auto [low, high] = aminmax(values);
+    double least = low.item<double>(), most = high.item<double>();
+    want(least >= 0 && most <= 1, "probabilities must be between 0 and 1; they reach from ", least,
+         " to ", most);
+  });
 }
 void want_spread(const kit::Body& b, const Tensor& std) {
   if (std.is_complex() || !can_look(b, std)) return;
-  double least = amin(std).item<double>();
-  want(least >= 0, "std must not be negative: the smallest is ", least);
+  see_values(std, [](const Tensor& values) {
+    if (!values.numel()) return;
+    double least = amin(values).item<double>();
+    want(least >= 0, "std must not be negative: the smallest is ", least);
+  });
 }
 
 // The largest finite number of a floating dtype.
@@ -347,11 +353,16 @@ aj_status* multinomial_body(void*, aj_call* call) {
     want(w.ndim() == 1 || w.ndim() == 2, "input must have 1 or 2 dimensions: ", shown(w));
     want_floating(w);
     want(n > 0, "num_samples must be above 0: ", n);
-    bool looks = can_look(b, w);
-    want(!looks || all(logical_and(ge(w, 0), isfinite(w))).item<bool>(),
-         "weights must be finite and not negative");
-    want(!looks || all(gt(sum(w, -1), 0)).item<bool>(), "a row's weights have the sum 0");
-    if (b.flag(2)) {
+    const bool again = b.flag(2);
+    auto checked = [&](const Tensor& rows) {
+      want(all(logical_and(ge(rows, 0), isfinite(rows))).item<bool>(),
+           "weights must be finite and not negative");
+      want(all(gt(sum(rows, -1), 0)).item<bool>(), "a row's weights have the sum 0");
+      want(again || n > classes || all(ge(sum(gt(rows, 0), -1), n)).item<bool>(), "fewer than ", n,
+           " weights of a row are above 0");
+    };
+    if (can_look(b, w)) see_values(w, checked);
+    if (again) {
       Tensor sums = cumsum(w, -1);
       Sizes shape = sizes_of(w);
       shape.back() = n;
@@ -361,8 +372,6 @@ aj_status* multinomial_body(void*, aj_call* call) {
       return b.ret(0, clamp_max(index, classes - 1));
     }
     want(n <= classes, "cannot draw ", n, " of ", classes, " without replacement");
-    want(!looks || all(ge(sum(gt(w, 0), -1), n)).item<bool>(), "fewer than ", n,
-         " weights of a row are above 0");
     Tensor e = -log1p(-uniform_for(w, b.generator(3)));
     b.ret(0, std::get<1>(topk(w / clamp_min(e, 1e-30), n, -1)));
   });

@@ -207,9 +207,31 @@ aj_status* put_body(void*, aj_call* call) {
   });
 }
 
+namespace {
+
+// Of each sample: a place goes to the row of its rank among the elements that are not zero, to one
+// behind the last if there is none for it.
+Tensor places_by_ranks(const Tensor& t, int64_t n, int64_t fill) {
+  if (t.ndim() == 0 || t.numel() == 0) return filled(t, {n, t.ndim()}, fill, int64);
+  Tensor found = ne(reshape(t, {-1}), 0), ranks = cumsum(found, 0);
+  Tensor rows = where(logical_and(found, le(ranks, n)), ranks - 1, n);
+  Tensor none = filled(t, {n + 1}, -1, int64);
+  Tensor places = cut(scatter(none, 0, rows, Operand(counting(t, t.numel()))), 0, 0, n);
+  std::vector<Tensor> columns;
+  for (int64_t d = 0, rest = t.numel(); d < t.ndim(); ++d) {
+    const int64_t size = rest;
+    rest /= t.size(d);
+    columns.push_back(floor_divide(remainder(places, Scalar(size)), Scalar(rest)));
+  }
+  return where(unsqueeze(lt(places, 0), 1), Scalar(fill), stack(columns, 1));
+}
+
+}  // namespace
+
 aj_status* nonzero_static_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(1);
+    if (!b.tensor(0).has_memory()) return b.ret(0, places_by_ranks(b.tensor(0), n, b.integer(2)));
     Tensor found = nonzero(b.tensor(0));
     int64_t missing = n - found.size(0);
     if (missing <= 0) return b.ret(0, cut(found, 0, 0, n));

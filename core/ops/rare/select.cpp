@@ -1,6 +1,6 @@
 // core/ops/rare/select.cpp: picking by masks, flat places and order, by other ops.
 #include <adjoin/kit/fits.hpp>
-#include <adjoin/kit/losses.hpp>
+#include <adjoin/kit/samples.hpp>
 
 namespace adjoin::ops {
 
@@ -34,6 +34,23 @@ void check_masked_put(const kit::Values& c) {
   want(t.dtype() == source.dtype(), "source must be ", t.dtype(), ", it is ", source.dtype());
 }
 
+void want_source(int64_t n, const Tensor& source) {
+  want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
+}
+
+// No shape depends on how many elements the mask takes, which may differ between samples: each
+// place has the source's element of its rank among those that the mask takes.
+Tensor put_by_ranks(const Tensor& t, const Tensor& mask, const Tensor& source) {
+  const int64_t n = t.numel();
+  if (n == 0) return clone(t);
+  see_values(mask, [&](const Tensor& masks) {
+    if (masks.numel()) want_source(amax(sum(reshape(masks, {-1, n}), 1)).item<int64_t>(), source);
+  });
+  if (source.numel() == 0) return clone(t);
+  Tensor ranks = clamp(cumsum(reshape(mask, {-1}), 0) - 1, 0, source.numel() - 1);
+  return where(mask, reshape(gather(reshape(source, {-1}), 0, ranks), t.shape()), t);
+}
+
 }  // namespace
 
 aj_status* masked_put_shape(void*, aj_call* call) {
@@ -47,9 +64,10 @@ aj_status* masked_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &source = b.tensor(2);
     check_masked_put(b);
+    if (!b.tensor(1).has_memory()) return b.ret(0, put_by_ranks(t, b.tensor(1), source));
     std::vector<Tensor> places = unbind(nonzero(reshape(b.tensor(1), {-1})), 1);
     int64_t n = places[0].numel();
-    want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
+    want_source(n, source);
     Tensor values = cut(reshape(source, {-1}), 0, 0, n);
     b.ret(0, reshape(index_put(reshape(t, {-1}), places, values), t.shape()));
   });
@@ -121,16 +139,25 @@ aj_status* count_nonzero_body(void*, aj_call* call) {
 aj_status* bincount_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &weights = b.tensor(1);
-    want(t.ndim() == 1 && is_integral(t), "a vector of integers is wanted, this is ", t.dtype(),
-         " ", shown(t));
+    if (!is_integral(t))
+      kit::raise(AJ_UNIMPLEMENTED, "a vector of integers is wanted, this is ", t.dtype(), " ",
+                 shown(t));
+    want(t.ndim() == 1, "a vector is wanted, the shape is ", shown(t));
     want(!weights.defined() || std::ranges::equal(weights.shape(), t.shape()),
          "weights must have input's shape ", shown(t));
     Tensor places = to(t, int64);
     int64_t n = b.integer(2);
-    if (t.numel() > 0) {
-      want(amin(places).item<int64_t>() >= 0, "input has negative elements");
-      n = std::max(n, amax(places).item<int64_t>() + 1);
-    }
+    if (t.numel() > 0)
+      see_values(places, [&](const Tensor& values) {
+        if (!values.numel()) return;
+        want(amin(values).item<int64_t>() >= 0, "input has negative elements");
+        Tensor most = amax(reshape(values, {-1, t.numel()}), 1);  // of each sample
+        int64_t largest = amax(most).item<int64_t>() + 1;
+        want(largest <= n || amin(most).item<int64_t>() + 1 == largest,
+             "the samples have results of different lengths, up to ", largest,
+             "; give minlength=", largest);
+        n = std::max(n, largest);
+      });
     Tensor amounts = !weights.defined() ? expand(ones({1}, int64, t.device()), places.shape())
                      : weights.is_floating_point() ? weights
                                                    : to(weights, float64);

@@ -2,16 +2,52 @@
 
 import functools
 import inspect
+import threading
 
 from . import _C
 from ._C import (  # noqa: F401
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
-    has_torch_function,
 )
 from ._C import (
     handle_torch_function as _handle,
 )
+
+
+class _Next(threading.local):
+    passes = False  # the next question for an override is answered with no
+
+
+_next = _Next()
+
+
+def has_torch_function(relevant_args):
+    """Whether a mode is active, or one of relevant_args has a ``__torch_function__`` of its own."""
+    if _next.passes:
+        _next.passes = False
+        return False
+    return _C.has_torch_function(relevant_args)
+
+
+def redispatch_function(func, types, args=(), kwargs=None):
+    """Calls func past the override that is running, in a ``__torch_function__``: what func calls is seen by overrides again.
+
+    An op is called as it is. A function of Python's asks for overrides once less; what it computes with goes to them.
+    """
+    kwargs = kwargs or {}
+    if hasattr(func, "__code__"):
+        before, _next.passes = _next.passes, True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            _next.passes = before
+    modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
+    try:
+        with DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    finally:
+        for mode in reversed(modes):
+            _C.push_mode(mode)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):

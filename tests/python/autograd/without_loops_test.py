@@ -6,6 +6,9 @@ import pytest
 from adjoin import func
 
 X = adjoin.randn(3, 4, 5, dtype=adjoin.float64)
+HOLES = X.where(X > -0.8, adjoin.nan)
+HOLES[1] = adjoin.nan
+PARTS = adjoin.rand(3, 2, dtype=adjoin.float64)
 UNIT, TARGET = adjoin.rand(3, 4, dtype=adjoin.float64), adjoin.rand(3, 4, dtype=adjoin.float64)
 AT = adjoin.tensor([[0, 3, 3], [1, 2, 0], [2, 2, 2]])
 MORE = adjoin.randn(3, 3, 5, dtype=adjoin.float64)
@@ -36,6 +39,18 @@ CASES = {
     "gaussian_nll_loss": (F.gaussian_nll_loss, (UNIT, TARGET, UNIT + 0.1)),
     "nansum": (lambda x: x.nansum(0), (X.where(X > -1, adjoin.nan),)),
     "matrix_exp": (adjoin.linalg.matrix_exp, (X[:, :, :4],)),
+    "index_add, a number": (lambda x, y: x.index_add(0, AT[0, :1], y), (X[:, 0, 0], MORE[:, 0, 0])),
+    "masked_scatter": (lambda x, y: x.masked_scatter(x > 0, y), (X, X.flip(1))),
+    "masked_scatter, wide mask": (lambda x, m, y: x.masked_scatter(m > 0, y), (X, X[:, :, 2:3], X.flip(2))),
+    "nanmedian": (adjoin.nanmedian, (HOLES,)),
+    "quantile": (adjoin.quantile, (X, PARTS)),
+    "quantile, a dimension": (lambda x, q: x.quantile(q, dim=1, keepdim=True), (X, PARTS)),
+    "nanquantile": (lambda x, q: x.nanquantile(q[0], interpolation="midpoint"), (HOLES, PARTS)),
+    "combinations": (adjoin.combinations, (X[:, 0],)),
+    "batch_norm, running numbers": (
+        lambda x, m, v: F.batch_norm(x, m.clone(), v.clone(), training=True),
+        (IMAGES, BIAS, WEIGHT),
+    ),
 }
 
 
@@ -51,7 +66,8 @@ def test_one_call(name, no_loops):
     f, given = CASES[name]
     want = adjoin.stack([f(*sample) for sample in zip(*given, strict=True)])
     assert adjoin.allclose(adjoin.vmap(f)(*given), want, equal_nan=True)
-    for more in ((), (0,)) if name != "nansum" else ():  # samples along another dimension, and two levels
+    whole = not any(t.isnan().any() for t in given)
+    for more in ((), (0,)) if whole else ():  # samples along another dimension, and two levels
         dims = tuple(1 if t.dim() > 1 else 0 for t in given)
         moved = [t.movedim(0, d) for t, d in zip(given, dims, strict=True)]
         assert adjoin.allclose(adjoin.vmap(f, dims)(*moved), want), more
@@ -103,3 +119,92 @@ def test_regions(kind, no_loops):
     grads = adjoin.vmap(func.grad(lambda x, b: (f(x, b) ** 2).sum()))(IMAGES, BOXES)
     each = [func.grad(lambda x, b: (f(x, b) ** 2).sum())(x, b) for x, b in zip(IMAGES, BOXES, strict=True)]
     assert adjoin.allclose(grads, adjoin.stack(each))
+
+
+COUNTED = {
+    "bincount": (lambda t: adjoin.bincount(t, minlength=5), (AT,)),
+    "bincount, weights": (lambda t, w: adjoin.bincount(t, w, minlength=4), (AT, MORE[:, 0, :3])),
+    "nonzero_static": (lambda x: adjoin.nonzero_static(x > 0, size=7), (X,)),
+    "nonzero_static, longer": (lambda x: adjoin.nonzero_static(x > 0.5, size=30, fill_value=9), (X,)),
+    "nonzero_static, a number": (lambda x: adjoin.nonzero_static(x, size=2), (X[:, 0, 0],)),
+    "histc": (lambda x: adjoin.histc(x, 6), (X,)),
+    "histc, all equal": (lambda x: adjoin.histc(x, 4), (adjoin.ones(3, 5) * adjoin.tensor([[1], [2], [-7]]),)),
+    "histogram": (lambda x: adjoin.histogram(x, 5)[0], (X,)),
+    "histogram, edges": (lambda x: adjoin.histogram(x, 7)[1], (X,)),
+    "histogram, density": (lambda x, w: adjoin.histogram(x, 4, weight=w, density=True)[0], (X, X.abs())),
+    "histogram, range": (lambda x: adjoin.histogram(x, 3, range=(-1.0, 1.0))[0], (X,)),
+    "histc, halves": (lambda x: adjoin.histc(x, 5), (X.half(),)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counts_and_places_of_each_sample(name, no_loops):
+    f, given = COUNTED[name]
+    want = adjoin.stack([f(*sample) for sample in zip(*given, strict=True)])
+    got = adjoin.vmap(f)(*given)
+    assert got.dtype == want.dtype and adjoin.equal(got, want)
+    twice = adjoin.vmap(adjoin.vmap(f))(*(adjoin.stack([t, t.flip(0)]) for t in given))
+    assert adjoin.equal(twice, adjoin.stack([want, want.flip(0)]))
+    none = adjoin.vmap(f)(*(t[:0] for t in given))
+    assert none.shape == (0, *want.shape[1:])
+
+
+CHANCES = adjoin.rand(3, 7, dtype=adjoin.float64)
+DRAWN = {
+    "bernoulli": (adjoin.bernoulli, (CHANCES,)),
+    "bernoulli_": (lambda x, p: x.clone().bernoulli_(p), (X[:, 0], PARTS[:, :1])),
+    "multinomial": (lambda p: p.multinomial(3), (CHANCES,)),
+    "multinomial, again": (lambda p: p.multinomial(9, replacement=True), (CHANCES,)),
+    "normal": (adjoin.normal, (X, X.abs())),
+    "normal, one mean": (lambda s: adjoin.normal(2.0, s), (X.abs(),)),
+    "normal, one std": (lambda m: adjoin.normal(m, 0.5), (X,)),
+    "fractional_max_pool2d": (lambda x: F.fractional_max_pool2d(x, 2, output_size=3), (IMAGES,)),
+    "fractional_max_pool3d": (lambda x: F.fractional_max_pool3d(x, 2, output_size=2), (IMAGES,)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_of_each_sample(name, no_loops):
+    f, given = DRAWN[name]
+    adjoin.manual_seed(5)
+    want = adjoin.stack([f(*sample) for sample in zip(*given, strict=True)])
+    adjoin.manual_seed(5)
+    assert adjoin.equal(adjoin.vmap(f, randomness="different")(*given), want)
+    first = [adjoin.stack([t[0]] * 3) for t in given]
+    one, *others = adjoin.vmap(f, randomness="same")(*first)
+    assert all(adjoin.equal(one, other) for other in others)
+    with pytest.raises(RuntimeError, match="randomness"):
+        adjoin.vmap(f)(*given)
+
+
+def test_a_median_that_is_nan_shares_its_gradient():
+    x = adjoin.full((4,), adjoin.nan, requires_grad=True)
+    x.nanmedian().backward()
+    assert x.grad.tolist() == [0.25] * 4
+
+
+def test_what_one_sample_holds_is_refused():
+    small, unequal = adjoin.zeros(3, 2, dtype=adjoin.float64), adjoin.tensor([[0, 1], [4, 0], [1, 1]])
+    wrong = {
+        "mask takes": lambda: adjoin.vmap(lambda x, y: x.masked_scatter(x > -9, y))(X, small),
+        "from 0 to 1": lambda: adjoin.vmap(adjoin.quantile)(X, PARTS + adjoin.tensor([[0], [0], [1]])),
+        "negative elements": lambda: adjoin.vmap(adjoin.bincount)(AT - 1),
+        "give minlength=5": lambda: adjoin.vmap(adjoin.bincount)(unequal),
+        "not finite": lambda: adjoin.vmap(lambda x: adjoin.histc(x, 4))(HOLES),
+        "between 0 and 1": lambda: adjoin.vmap(adjoin.bernoulli, randomness="same")(CHANCES * 2),
+        "must not be negative": lambda: adjoin.vmap(adjoin.normal, randomness="different")(X, X),
+        "the sum 0": lambda: adjoin.vmap(lambda p: p.multinomial(1), randomness="same")(small),
+    }
+    for words, call in wrong.items():
+        with pytest.raises(RuntimeError, match=words):
+            call()
+
+
+def test_running_numbers_of_each_sample(no_loops):
+    mean, var = BIAS.clone(), WEIGHT.t().contiguous().t()  # the second one in another order
+    wants = [(m.clone(), v.clone()) for m, v in zip(mean, var, strict=True)]
+    for x, (m, v) in zip(IMAGES, wants, strict=True):
+        F.batch_norm(x, m, v, training=True)
+    adjoin.vmap(lambda x, m, v: F.batch_norm(x, m, v, training=True))(IMAGES, mean, var)
+    assert adjoin.allclose(mean, adjoin.stack([m for m, _ in wants]))
+    assert adjoin.allclose(var, adjoin.stack([v for _, v in wants]))

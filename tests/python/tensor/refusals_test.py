@@ -11,6 +11,7 @@ from pathlib import Path
 
 import adjoin
 import pytest
+from adjoin.nn import functional as F
 
 GOLDEN = Path(__file__).with_name("refusals.txt")
 CALLS = Path(__file__).with_name("refusals_calls.txt")
@@ -68,3 +69,24 @@ if __name__ == "__main__":
     for line in CALLS.read_text().splitlines():
         lines += [line] if not line or line.startswith("#") else [line, told(line)]
     GOLDEN.write_text("\n".join(lines) + "\n")
+
+
+def test_classes_say_what_was_missing():
+    x, complexes = adjoin.ones(2, 3), adjoin.ones(2, 3, dtype=adjoin.complex64)
+    lacking = (
+        lambda: complexes.sort(), lambda: complexes.mode(), lambda: complexes.clamp(0, 1), lambda: adjoin.bincount(x[0]),
+        lambda: adjoin.repeat_interleave(x, x[:, 0], 0), lambda: adjoin.view_as_real(x), lambda: adjoin.fft.rfft(complexes),
+        lambda: adjoin.istft(x, 4), lambda: F.pad(x, (1, 1), mode="what"),
+    )  # fmt: skip
+    for call in lacking:
+        with pytest.raises(NotImplementedError):
+            call()
+    for call in (lambda: x[:0].mode(0), lambda: x[:0].kthvalue(1, 0), lambda: x[:, :0].mode(-1)):
+        with pytest.raises(IndexError, match="dimension . without elements"):
+            call()
+    for call in (lambda: F.nll_loss(x[0], adjoin.tensor([0, 1])), lambda: F.local_response_norm(x, 2)):
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(RuntimeError) as caught:  # an index has one dtype: no kernel is missing
+        x.gather(0, x)
+    assert not isinstance(caught.value, NotImplementedError)

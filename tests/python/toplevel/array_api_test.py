@@ -327,3 +327,40 @@ def test_the_extensions_make_arrays_and_take_nothing():
     for order, value in ((xp.inf, 0), (-1, xp.inf), (-2, xp.inf), (1, 0), (2, 0)):
         same(xp.linalg.vector_norm(nothing, axis=1, ord=order), [value, value])
         assert xp.linalg.vector_norm(nothing, axis=0, ord=order).shape == (0,)
+
+
+def test_numbers_that_a_dtype_has_no_place_for():
+    x, y = xp.asarray([5, 200], dtype=xp.uint8), xp.asarray([-5, 3], dtype=xp.int8)
+    for call in (
+        lambda: x + 300, lambda: -1 * x, lambda: xp.maximum(x, -1), lambda: xp.bitwise_and(y, 128),
+        lambda: xp.asarray([1]) - 2**63, lambda: x.__ipow__(-1), lambda: xp.asarray([1], dtype=xp.uint64) + -1,
+    ):  # fmt: skip
+        with pytest.raises(OverflowError, match="does not fit into adjoin.u?int.*wider dtype"):
+            call()
+    for array in (x, y, xp.asarray([7], dtype=xp.uint64)):  # comparisons have an answer
+        for below, above in ((-129, 2**64), (-(2**70), 2**70)):
+            wants = {"less": (False, True), "less_equal": (False, True), "greater": (True, False)}
+            wants |= {"greater_equal": (True, False), "equal": (False, False), "not_equal": (True, True)}
+            for name, want in wants.items():
+                got = [getattr(xp, name)(array, number) for number in (below, above)]
+                assert [bool(xp.all(g)) for g in got] == list(want) and all(g.shape == array.shape for g in got)
+            assert bool(xp.all(below < array)) and bool(xp.all(above > array)) and not bool(xp.any(array == above))
+    assert xp.clip(x, -1, 100).tolist() == [5, 100] and xp.clip(y, None, 300).tolist() == [-5, 3]
+    assert xp.clip(xp.asarray([7], dtype=xp.uint64), -1).tolist() == [7]
+
+
+def test_a_remainder_of_zero_has_the_sign_of_the_divisor():
+    for dtype in (xp.float32, xp.float64):
+        zeros, by = xp.asarray([0.0, -0.0, 6.0, -6.0], dtype=dtype), xp.asarray([3.0], dtype=dtype)
+        for divisor in (by, -by):
+            for made in (xp.remainder(zeros, divisor), zeros % divisor):
+                assert made.tolist() == [0] * 4 and xp.signbit(made).tolist() == xp.signbit(divisor).tolist() * 4
+
+
+def test_one_number_has_a_largest_along_any_axis():
+    for dtype in (xp.int32, xp.uint16, xp.float64):
+        x = xp.asarray(7, dtype=dtype)
+        for axis in (None, 0, -1):
+            for keepdims in (False, True):
+                assert xp.max(x, axis=axis, keepdims=keepdims) == 7 == xp.min(x, axis=axis, keepdims=keepdims)
+                assert xp.argmax(x, axis=axis, keepdims=keepdims).shape == ()

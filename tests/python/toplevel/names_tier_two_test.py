@@ -399,3 +399,52 @@ def test_small_names():
     with pytest.raises(RuntimeError, match="validate_hpu_device: 'cpu' names no hpu device"):
         adjoin.serialization.validate_hpu_device("cpu")
     assert F.Tensor is adjoin.Tensor is adjoin.fft.Tensor and typing.get_origin(F.BroadcastingList2[int]) is list
+
+
+def test_an_override_is_passed_once():
+    from adjoin import overrides
+
+    seen = []
+
+    def scaled(a, b):
+        if overrides.has_torch_function((a, b)):
+            return overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    class Told(adjoin.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    class Mode(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            with self:
+                return overrides.redispatch_function(func, types, args, kwargs)
+
+    x, y = (adjoin.tensor([n]).as_subclass(Told) for n in (3.0, 4.0))
+    made = scaled(x, y)
+    assert seen == ["scaled", "mul"] and type(made) is adjoin.Tensor and made.tolist() == [13.0]
+    seen.clear()
+    with Mode():
+        assert scaled(adjoin.tensor([3.0]), adjoin.tensor([4.0])).tolist() == [13.0]
+        assert seen == ["scaled", "mul", "add"]
+        assert overrides.has_torch_function(()) or len(adjoin._C.modes()) == 1
+    with pytest.raises(ZeroDivisionError):  # a function that asks nothing leaves nothing behind
+        overrides.redispatch_function(lambda a: 1 / 0, (), (x,))
+    assert overrides.has_torch_function((x,))
+
+
+def test_compiled_headers_are_removed(tmp_path, monkeypatch):
+    from adjoin.utils import cpp_extension
+
+    monkeypatch.setattr(cpp_extension, "get_default_build_root", lambda: str(tmp_path))
+    (tmp_path / "pch").mkdir()
+    (tmp_path / "pch" / "header.gch").write_text("")
+    (tmp_path / "mine").mkdir()
+    for _ in range(2):
+        cpp_extension.remove_extension_h_precompiler_headers()
+        assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(NotImplementedError, match="CppExtension.*new-backend"):
+        cpp_extension.SyclExtension("mine", ["mine.cpp"])

@@ -26,9 +26,10 @@ void check_classes(const Tensor& input, const Tensor& target, int64_t dim) {
   if (std::ranges::equal(target.shape(), shape)) return;
   bool batches =
       input.ndim() > 1 && target.ndim() == input.ndim() - 1 && input.size(0) != target.size(0);
-  kit::raise_as(batches ? "ValueError" : "RuntimeError", AJ_INVALID_ARGUMENT, "input is ",
-                shown(input), ", so target must have shape ", shown(shape), ", it has ",
-                shown(target));
+  const bool vectors = input.ndim() == 1 && target.ndim() == 1;
+  kit::raise_as(batches || vectors ? "ValueError" : "RuntimeError", AJ_INVALID_ARGUMENT,
+                "input is ", shown(input), ", so target must have shape ", shown(shape),
+                ", it has ", shown(target));
 }
 
 Tensor to_classes(const Tensor& t) {

@@ -101,7 +101,27 @@ def promoted(*operands):
     if not tensors:
         raise TypeError("a function of two arrays takes at least one tensor; make one of a number: asarray(number)")
     dtype, device = result_type(*operands), tensors[0].device
+    for x in operands:
+        if type(x) is int and side_of(x, dtype):
+            low, high = _ends(dtype)
+            raise OverflowError(
+                f"{x} does not fit into {dtype}, which holds {low} to {high}; cast the array to a wider dtype"
+            )
     return tuple(x.to(dtype) if isinstance(x, Tensor) else _C.tensor(x, dtype=dtype, device=device) for x in operands)
+
+
+@functools.cache
+def _ends(dtype):
+    limits = _iinfo(dtype)
+    return limits.min, limits.max
+
+
+def side_of(number, dtype):
+    """Where a whole number lies beside all numbers of a dtype: 1 above, -1 below, 0 among them."""
+    if not is_integral(dtype):
+        return 0
+    low, high = _ends(dtype)
+    return (number > high) - (number < low)
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

@@ -1,9 +1,11 @@
 """adjoin.array_api._elementwise: functions of each element, under the standard's promotion."""
 
+import operator
+
 import adjoin as _top
 
 from .._C import Tensor
-from ._dtypes import is_integral, promoted
+from ._dtypes import is_integral, promoted, side_of
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -36,6 +38,20 @@ def _two(name, of=None):
     return _named(function, name)
 
 
+def _compared(name, of=None):
+    """The same of a comparison, which a whole number may take part in that the array's dtype has no place for."""
+    compute, by_number = of or getattr(_top, name), getattr(operator, (of or getattr(_top, name)).__name__)
+
+    def function(x1, x2, /):
+        for array, number, swapped in ((x1, x2, False), (x2, x1, True)):
+            side = type(number) is int and isinstance(array, Tensor) and side_of(number, array.dtype)
+            if side:
+                return _top.full_like(array, by_number(side, 0) if swapped else by_number(0, side), dtype=_top.bool)
+        return compute(*promoted(x1, x2))
+
+    return _named(function, name)
+
+
 def _named(function, name):
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The array API standard's `{name}`."
@@ -54,6 +70,12 @@ def _by_parts(compute):
 
 def _nearest(x):
     return x.clone() if is_integral(x.dtype) else _by_parts(_top.round)(x)
+
+
+def _remainder(x1, x2):
+    """A zero has the sign of the divisor, as every other remainder has."""
+    made = _top.remainder(x1, x2)
+    return _top.where(made == 0, _top.copysign(made, x2), made) if made.dtype.is_floating_point else made
 
 
 def _sign(x):
@@ -82,20 +104,20 @@ copysign = _two("copysign")
 cos = _one("cos")
 cosh = _one("cosh")
 divide = _two("divide")
-equal = _two("equal", _top.eq)
+equal = _compared("equal", _top.eq)
 exp = _one("exp")
 expm1 = _one("expm1")
 floor = _one("floor", _whole(_top.floor))
 floor_divide = _two("floor_divide")
-greater = _two("greater")
-greater_equal = _two("greater_equal")
+greater = _compared("greater", _top.gt)
+greater_equal = _compared("greater_equal", _top.ge)
 hypot = _two("hypot")
 imag = _one("imag")
 isfinite = _one("isfinite")
 isinf = _one("isinf")
 isnan = _one("isnan")
-less = _two("less")
-less_equal = _two("less_equal")
+less = _compared("less", _top.lt)
+less_equal = _compared("less_equal", _top.le)
 log = _one("log")
 log10 = _one("log10")
 log1p = _one("log1p")
@@ -110,12 +132,12 @@ minimum = _two("minimum")
 multiply = _two("multiply")
 negative = _one("negative")
 nextafter = _two("nextafter")
-not_equal = _two("not_equal", _top.ne)
+not_equal = _compared("not_equal", _top.ne)
 positive = _one("positive")
 pow = _two("pow")
 real = _one("real")
 reciprocal = _one("reciprocal")
-remainder = _two("remainder")
+remainder = _two("remainder", _remainder)
 round = _one("round", _nearest)
 sign = _one("sign", _sign)
 signbit = _one("signbit")
@@ -132,6 +154,9 @@ trunc = _one("trunc", _whole(_top.trunc))
 def clip(x, /, min=None, max=None):
     """Elements brought between limits, each a number, a tensor or None; the result has x's dtype."""
     limits = [y.to(x.dtype) if isinstance(y, Tensor) else y for y in (min, max)]
+    for place, beyond in enumerate((-1, 1)):  # where no element can be
+        if type(limits[place]) is int and side_of(limits[place], x.dtype) == beyond:
+            limits[place] = None
     if limits == [None, None]:
         return x.clone()
     made = x

@@ -32,12 +32,12 @@ def take_along_axis(x, indices, /, *, axis=-1):
 
 
 def _extreme(name, compute, x, axis, keepdims):
-    if 0 in (x.shape if axis is None else (x.shape[axis],)):
+    if 0 in (x.shape if axis is None or not x.ndim else (x.shape[axis],)):
         raise ValueError(f"{name}: shape {list(x.shape)} has no elements to choose from")
     found = compute(x, axis)
     if not keepdims:
         return found
-    return found.reshape((1,) * x.ndim) if axis is None else found.unsqueeze(axis)
+    return found.reshape((1,) * x.ndim) if axis is None or not x.ndim else found.unsqueeze(axis)
 
 
 def argmax(x, /, *, axis=None, keepdims=False):

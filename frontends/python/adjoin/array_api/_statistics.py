@@ -44,7 +44,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def _extreme(name, compute, x, axis, keepdims):
     axes = _axes(x, axis)
-    if 0 in [x.shape[a] for a in axes]:
+    if x.ndim and 0 in [x.shape[a] for a in axes]:
         raise ValueError(f"{name}: shape {list(x.shape)} has no elements along axes {list(axes)} to choose from")
     return compute(x, axes, keepdims) if axes else x.clone()
 

@@ -97,6 +97,19 @@ def _words(flags):
     return [flags] if isinstance(flags, str) else list(flags or ())
 
 
+def remove_extension_h_precompiler_headers():
+    """Removes the headers that ``use_pch=True`` has compiled; the next build with it compiles them again."""
+    shutil.rmtree(os.path.join(get_default_build_root(), "pch"), ignore_errors=True)
+
+
+def SyclExtension(name, sources, *args, **kwargs):  # noqa: N802
+    """There is none: no compiler for SYCL is driven here."""
+    raise NotImplementedError(
+        f"SyclExtension: no compiler for SYCL is driven here, {name!r} was not built; CppExtension and CUDAExtension build ops, "
+        "`adjoin new-backend` a device of your own, whose build may call any compiler"
+    )
+
+
 def load(
     name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_ldflags=None, extra_include_paths=None,
     build_directory=None, verbose=False, with_cuda=None, is_python_module=True, is_standalone=False, keep_intermediates=True,
