@@ -94,7 +94,7 @@ def of_lines(T, n, kind, eps):
 def measured(T):
     table = {}
     for kind in (np.float32, np.float64):
-        eps, rng = np.finfo(kind).eps, np.random.default_rng(0)
+        eps, rng = float(np.finfo(kind).eps), np.random.default_rng(0)
         for n, count in ((4, 1000), (8, 1000), (16, 500), (32, 200), (64, 5), (256, 2)):
             a = rng.standard_normal((count, n, n)).astype(kind)
             parts = [a] if n <= 32 else [m[None] for m in a]

@@ -12,26 +12,28 @@ namespace factor {
 constexpr int kSweeps = 60;  // some 8 do
 
 // The rotation that makes [[a, c], [conj(c), b]] diagonal: the columns (x, y) become
-// (cos x - sin conj(phase) y, sin phase x + cos y).
+// (cos x - sin conj(phase) y, sin phase x + cos y). By differences, with `half`, the tangent of
+// half the angle, for cos: a rounded cosine would stretch every vector a little in each turn.
 template <class T>
 struct Rotation {
-  Real<T> cosine, sine;
+  Real<T> tangent, sine, half;
   T phase;
   Rotation(Real<T> a, Real<T> b, T c) {
     using R = Real<T>;
     const R length = size(c);
     phase = c / T(length);
     const R theta = (b - a) / (2 * length);
-    const R t = std::copysign(R(1), theta) / (std::fabs(theta) + std::hypot(R(1), theta));
-    cosine = 1 / std::sqrt(1 + t * t);
-    sine = t * cosine;
+    tangent = std::copysign(R(1), theta) / (std::fabs(theta) + std::hypot(R(1), theta));
+    const R secant = std::sqrt(1 + tangent * tangent);
+    sine = tangent / secant;
+    half = tangent / (1 + secant);
   }
   void turn(T* x, T* y, int64_t n, int64_t step) const {
-    const T c(cosine), s = phase * T(sine), other = conj(phase) * T(sine);
+    const T s(sine), h(half), other = conj(phase);
     for (int64_t i = 0; i < n * step; i += step) {
       const T first = x[i], second = y[i];
-      x[i] = c * first - other * second;
-      y[i] = s * first + c * second;
+      x[i] = first - s * (other * second + h * first);
+      y[i] = second + s * (phase * first - h * second);
     }
   }
 };
@@ -74,17 +76,16 @@ void eigh(const Matrix<T>& a, bool upper, Real<T>* values) {
             off <= eps * std::sqrt(here) * std::sqrt(there) / 8)
           continue;
         turned = true;
-        Rotation<T> r(real(a(p, p)), real(a(q, q)), a(p, q));
+        const R x = real(a(p, p)), y = real(a(q, q));
+        Rotation<T> r(x, y, a(p, q));
         r.turn(a.column(p), a.column(q), n, 1);
         for (int64_t k = 0; k < n; ++k) {  // rows are the conjugates of columns
           if (k == p || k == q) continue;
           a(p, k) = conj(a(k, p));
           a(q, k) = conj(a(k, q));
         }
-        const R s = r.sine, c = r.cosine;
-        T x = a(p, p), y = a(q, p), z = a(p, q), w = a(q, q);
-        a(p, p) = T(real(T(c) * x - T(s) * r.phase * y));
-        a(q, q) = T(real(T(s) * conj(r.phase) * z + T(c) * w));
+        a(p, p) = T(x - r.tangent * off);
+        a(q, q) = T(y + r.tangent * off);
         a(p, q) = a(q, p) = T(0);
         r.turn(v.column(p), v.column(q), n, 1);
       }

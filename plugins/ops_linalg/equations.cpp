@@ -411,7 +411,8 @@ aj_status* slogdet_vjp(void*, aj_grad_call* call) {
 aj_status* logdet_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     auto [sign, log_size] = in_own_name([&] { return linalg::slogdet(b.tensor(0)); });
-    if (sign.is_complex()) return b.ret(0, log(sign) + log_size);
+    // The angle of a negative zero would be pi, with a singular matrix.
+    if (sign.is_complex()) return b.ret(0, log(sign + 0) + log_size);
     b.ret(0, where(lt(sign, 0), std::numeric_limits<double>::quiet_NaN(), log_size));
   });
 }

@@ -379,7 +379,8 @@ aj_status* sparse_convert_vjp(void*, aj_grad_call* call) {
     if (!g.defined() || !d.need(0)) return;
     const Parts* from = maybe_parts(d.tensor(0));
     if (!from) return d.set(0, is_sparse(g) ? sparse_to_dense(g, false) : g);
-    d.set(0, with_places(*from, values_like(g, *from)));
+    const Parts p = coalesced(*from);
+    d.set(0, with_places(p, values_like(g, p)));
   });
 }
 

@@ -51,11 +51,18 @@ Parts times(const Parts& s, const Operand& d) {
   return with_values(s, s.values * at_places(d.tensor(), s));
 }
 
+// COO: places of one kind.
+void want_alike(const Parts& a, const Parts& b) {
+  want(a.sparse_dim() == b.sparse_dim(), "sparse tensors of ", a.sparse_dim(), " and ",
+       b.sparse_dim(), " sparse dimensions are given; they must be equal");
+}
+
 Parts times(const Parts& a, const Parts& b) {
   want(a.size == b.size, "sparse tensors of sizes ", shown(a.size), " and ", shown(b.size),
        " are given; they must be equal");
   if (!a.is_coo() && same_places(a, b)) return with_values(a, a.values * b.values);
   const Parts x = coalesced(coo_of(a)), y = coalesced(coo_of(b));
+  want_alike(x, y);
   Tensor flat = flat_places(x.indices, x.size), other = flat_places(y.indices, y.size);
   Tensor common = reshape(nonzero(isin(flat, other, true)), {-1});
   Parts made = x;
@@ -91,14 +98,32 @@ aj_status* div_kernel(void*, aj_call* call) {
   });
 }
 
+}  // namespace
+
+Tensor scaled(const Tensor& given, const Scalar& alpha, DLDataType dtype) {
+  const Tensor t = to(given, dtype);
+  if (alpha == Scalar(1)) return t;
+  want(t.is_complex() || !alpha.is_complex(), "alpha is complex, the result has ", dtype);
+  want(t.is_complex() || t.is_floating_point() || alpha.is_integer(),
+       "alpha is a fraction: ", alpha.to_double(), ", the result has ", dtype);
+  return to(mul(t, alpha), dtype);
+}
+
+namespace {
+
+DLDataType common(DLDataType a, DLDataType b) {
+  DLDataType dtype;
+  kit::check(kit::core().dtype_promote(a, b, &dtype));
+  return dtype;
+}
+
 Parts csr_plus(const Parts& a, const Parts& b, const Scalar& alpha) {
   Parts made = a;
-  Tensor more = alpha == Scalar(1) ? b.values : mul(b.values, alpha);
-  DLDataType dtype;
-  kit::check(kit::core().dtype_promote(a.dtype(), more.dtype(), &dtype));
+  const DLDataType dtype = common(a.dtype(), b.dtype());
+  Tensor more = scaled(b.values, alpha, dtype);
   std::tie(made.indices, made.plain, made.values) =
       csr_add(a.indices, a.plain, contiguous(to(a.values, dtype)), to(b.indices, a.indices.dtype()),
-              to(b.plain, a.plain.dtype()), contiguous(to(more, dtype)));
+              to(b.plain, a.plain.dtype()), contiguous(more));
   return made;
 }
 
@@ -106,17 +131,17 @@ Parts csr_plus(const Parts& a, const Parts& b, const Scalar& alpha) {
 Parts plus(const Parts& a, const Parts& b, const Scalar& alpha) {
   want(a.size == b.size, "sparse tensors of sizes ", shown(a.size), " and ", shown(b.size),
        " are given; they must be equal");
+  const DLDataType dtype = common(a.dtype(), b.dtype());
   if (!a.is_coo() || !b.is_coo()) {
     if (a.layout == b.layout && same_places(a, b))
-      return with_values(a, a.values + (alpha == Scalar(1) ? b.values : mul(b.values, alpha)));
+      return with_values(a, a.values + scaled(b.values, alpha, dtype));
     if (a.layout == Layout::sparse_csr && b.layout == a.layout && a.dense_dim() == 0 && !a.batch())
       return csr_plus(a, b, alpha);
     return laid_like(coalesced(plus(coo_of(a), coo_of(b), alpha)), a);
   }
-  Tensor more = alpha == Scalar(1) ? b.values : mul(b.values, alpha);
+  Tensor more = scaled(b.values, alpha, dtype);
   if (a.indices.get() == b.indices.get()) return with_values(a, a.values + more);
-  want(a.sparse_dim() == b.sparse_dim(), "sparse tensors of ", a.sparse_dim(), " and ",
-       b.sparse_dim(), " sparse dimensions are given; they must be equal");
+  want_alike(a, b);
   Parts made = a;
   made.indices = cat({a.indices, b.indices}, 1);
   made.values = cat({a.values, more}, 0);
@@ -132,11 +157,11 @@ Tensor plus(const Tensor& dense, const Parts& given, const Scalar& alpha, bool i
   want(std::ranges::equal(both, p.size) && std::ranges::equal(both, dense.shape()), "shapes ",
        shown(dense), " and ", shown(p.size),
        " are given; a sparse tensor is added to one of its shape");
-  const bool same =
-      dense.dtype() == p.dtype() || (dense.is_floating_point() && !p.values.is_complex());
-  Tensor values =
-      to(alpha == Scalar(1) ? p.values : mul(p.values, alpha), same ? dense.dtype() : p.dtype());
-  Tensor sum = in_place ? dense : contiguous(same ? clone(dense) : to(dense, p.dtype()));
+  const DLDataType both_of = common(dense.dtype(), p.dtype()),
+                   dtype = in_place ? dense.dtype() : both_of;
+  Tensor values = to(scaled(p.values, alpha, both_of), dtype);
+  Tensor sum =
+      in_place ? dense : contiguous(dense.dtype() == dtype ? clone(dense) : to(dense, dtype));
   if (p.count() == 0) return sum;
   if (!sum.is_contiguous())
     return copy_(sum, plus(contiguous(sum), with_values(p, values), 1, true));
@@ -156,6 +181,8 @@ aj_status* sum_of(aj_call* call, double sign) {
     want((a.is_tensor() && b.is_tensor()),
          "a number is not added to a sparse tensor, whose zeros would go; "
          "call to_dense() first");
+    want(sign > 0 || a.tensor().dtype() != boolean || b.tensor().dtype() != boolean,
+         "truth values have no difference; use logical_xor() of dense ones");
     if (x && y) return wrapped(plus(*x, *y, alpha));
     if (y) {
       const bool in_place =
@@ -163,7 +190,7 @@ aj_status* sum_of(aj_call* call, double sign) {
       return plus(a.tensor(), *y, alpha, in_place);
     }
     // s + alpha d: the strided one is scaled.
-    return plus(alpha == Scalar(1) ? b.tensor() : mul(b.tensor(), alpha), *x, 1, false);
+    return plus(scaled(b.tensor(), alpha, common(x->dtype(), b.tensor().dtype())), *x, 1, false);
   });
 }
 aj_status* add_kernel(void*, aj_call* call) { return sum_of(call, 1); }

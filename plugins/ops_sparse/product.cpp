@@ -62,7 +62,12 @@ Tensor product_of(const Tensor& a, const Tensor& b) {
   for (const Parts* p : {x, y})
     if (p && p->batch())
       refuse("matmul", *p, "a stack of matrices is not multiplied, one matrix is");
-  if (x && y) return wrapped(laid_like(times_sparse(*x, *y), *x));
+  if (x && y) {
+    Parts made = times_sparse(*x, *y);
+    // By rows, where both are compressed.
+    return wrapped(x->layout == Layout::sparse_csc ? in_layout(made, Layout::sparse_csr, Ints())
+                                                   : laid_like(made, *x));
+  }
   if (x) return times_dense(*x, b);
   if (y) {  // (b^T a^T)^T
     Parts turned = y->is_coo() ? transposed(*y) : transposed_name(*y);
@@ -99,7 +104,7 @@ aj_status* addmm_kernel(void*, aj_call* call) {
     want(!is_sparse(v.tensor(0)) && !is_sparse(made),
          "input and the product must be strided; call to_dense() first");
     Scalar beta = v.scalar(3), alpha = v.scalar(4);
-    if (!(alpha == Scalar(1))) made = made * alpha;
+    made = scaled(made, alpha, made.dtype());
     return beta == Scalar(0) ? made : add(made, v.tensor(0), beta);
   });
 }

@@ -98,7 +98,7 @@ aj_status* sum_kernel(void*, aj_call* call) {
       return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
     }
     auto dtype = v.maybe<DLDataType>(3);
-    if (v.flag(2) && !dtype && is_integral(p.values)) dtype = int64;
+    if (!dtype && is_integral(p.values)) dtype = int64;
     if (p.batch()) refuse("sum", p, "a stack of matrices is summed as a whole");
     if (p.layout == Layout::sparse_csr && v.flag(2) && !p.dense_dim())
       return summed_rows(p, marked(dim, int64_t(p.size.size())), dtype);
@@ -148,7 +148,8 @@ aj_status* norm_kernel(void*, aj_call* call) {
 }
 
 // As spread(), of a gradient that has the reduced dimensions.
-Tensor spread_from_ones(const Tensor& g, const Parts& p, const Ints& dim) {
+Tensor spread_from_ones(const Tensor& g, const Parts& given, const Ints& dim) {
+  const Parts p = coalesced(given);
   const std::vector<bool> over = marked(dim, int64_t(p.size.size()));
   const int64_t sd = p.sparse_dim(), more = parts_of(g, "gradient").sparse_dim() - sd;
   want(more >= 0, "the gradient of a sum has ", sd + more, " sparse dimensions, the sum has ", sd);
@@ -179,8 +180,9 @@ void define_reduce_vjps(const aj_plugin_env* env) {
   define_vjp(env, "sum", three, 3, sum_vjp, nullptr);
 }
 
-// The gradient of a sum along `dim`, at the places of p; recorded.
-Tensor spread(const Tensor& g, const Parts& p, const Ints& dim) {
+// The gradient of a sum along `dim`, at each place that is given once; recorded.
+Tensor spread(const Tensor& g, const Parts& given, const Ints& dim) {
+  const Parts p = coalesced(given);
   std::vector<bool> over = marked(dim, int64_t(p.size.size()));
   const int64_t sd = p.sparse_dim();
   std::vector<int64_t> rows;

@@ -176,7 +176,9 @@ aj_status* sparse_to_dense_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     if (!d.grad(0).defined()) return;
     if (!d.flag(1)) return d.set(0, d.grad(0));
-    d.set(0, sparse_mask(d.grad(0), d.tensor(0)));
+    // Each place once: what is read for one that stands twice would count twice.
+    const Tensor t = d.tensor(0).detach();
+    d.set(0, sparse_mask(d.grad(0), any_parts_of(t, "input").is_coo() ? coalesce(t) : t));
   });
 }
 

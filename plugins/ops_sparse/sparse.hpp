@@ -64,6 +64,9 @@ Parts laid_like(const Parts& p, const Parts& like);
 Parts nothing_like(const Parts& p, Layout layout, DLDataType dtype, DLDevice device);
 Parts transposed_name(const Parts& p);
 
+// pointwise.cpp
+Tensor scaled(const Tensor& t, const Scalar& alpha, DLDataType dtype);  // alpha t in that dtype
+
 // shape.cpp
 Tensor indices_of(const Tensor& like, const std::vector<int64_t>& list);
 

@@ -21,6 +21,7 @@ TARGETS = [
     "out",
     "gradients",
     "programs",
+    "sparse",
 ]
 CASES = os.environ.get("ADJOIN_FUZZ_CASES", "300")
 
@@ -56,6 +57,10 @@ FAULTS = {
     ),
     "a refusal": ("pointwise", "def refuse(*a, **k): raise RuntimeError('out of order')\nadjoin.maximum = refuse"),
     "a missing refusal": ("shapes", "adjoin.cat = lambda *a, **k: adjoin.ones(3)"),
+    "a sparse product of another value": (
+        "sparse",
+        "real = adjoin.Tensor.to_dense; adjoin.Tensor.to_dense = lambda *a, **k: real(*a, **k) * 2",
+    ),
     "a view that is none": ("views", "real = adjoin.atleast_1d; adjoin.atleast_1d = lambda x: real(x).clone()"),
 }
 

@@ -76,6 +76,8 @@ def test_what_a_library_factors_is_what_the_processor_does(name, card):
         + """
 adjoin.manual_seed(2)
 for dtype, bound in some(((adjoin.float32, 2e-4), (adjoin.float64, 1e-10), (adjoin.complex64, 2e-4), (adjoin.complex128, 1e-10)), 1):
+    singular = adjoin.tensor([[1, 2], [2, 4]], dtype=dtype)  # its rows are exchanged, so that its sign is a negative zero
+    assert adjoin.logdet(singular.to(gpu)).item() == adjoin.logdet(singular).item() == -float("inf"), dtype
     for batch in ((), (3,), *some(((2, 3), (12,), (0,)), 1)):
         for n in (5, *some((0, 1, 40), 1)):
             a, wide, tall = positive(*batch, n, n, dtype=dtype), matrices(*batch, n, n + 2, dtype=dtype), matrices(*batch, n + 3, n, dtype=dtype)

@@ -20,6 +20,7 @@ from . import (
     rules_written,
 )
 from .elements import element_by_element, together
+from .judged import LACKING, NOTHING
 from .narrow import narrowed
 from .repaired import with_long_index
 from .rule import Rule
@@ -43,6 +44,8 @@ RULES = [
     *rules_gradients.RULES,
     *rules_written.RULES,
     *rules_asked.RULES,
+    LACKING,
+    NOTHING,
 ]
 
 

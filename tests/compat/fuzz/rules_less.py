@@ -191,7 +191,7 @@ RULES = [
     Rule("less: take_along_dim beyond the end", "`take_along_dim` beyond the end of a dimension", "less", ours("out of range", lambda d: True, "take_along_dim")),
     Rule("less: complex numbers in ldexp and logaddexp", "`ldexp` and `logaddexp` of complex numbers", "less", ours("no cpu kernel for complex|other must be real", lambda d: complex_given(d) and re.search("ldexp|logaddexp", failed_step(d)))),
     Rule("less: a dtype for one number", "is looked at even if nothing is there to compute", "less", ours("complex numbers have no order", one_number)),
-    Rule("less: diff of order 0", "is looked at even if nothing is there to compute", "less", ours("dim .* is out of range", lambda d: arguments(d).get(1) == 0, "diff")),
+    Rule("less: diff of order 0", "is looked at even if nothing is there to compute", "less", ours("out of range", lambda d: arguments(d).get(1) == 0, "diff")),
     Rule("less: tensordot of a size 1", "`tensordot` of a size 1 with another size", "less", ours("the .* sizes? to sum over differ", one_of_several, "tensordot")),
     Rule("less: mT of a number", "`mT` of a tensor without dimensions", "less", ours("out of range for 0 dimensions", lambda d: re.search(r"\.(mT|mH|H|adjoint\(\))", failed_step(d)))),
     Rule("less: detach_ of views", "`detach_` of a view", "less", ours("a view shares its history with its base", lambda d: True, "detach")),

@@ -52,6 +52,8 @@ def judge(target, seed, index, place):
     cases.entered = lambda lib: place.at(index, lib.__name__ if lib else "compare")
     make = TARGETS[target]
     case = make(seed, index)
+    if hasattr(case, "told"):
+        return case, case.told()
     if not hasattr(case, "steps"):  # a program judges itself
         place.at(index, "adjoin")
         return case, [(d, None) for d in case.differences()]
