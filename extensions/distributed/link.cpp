@@ -288,7 +288,8 @@ void Link::join(const std::string& world, int rank, int size) {
   }
   const uint32_t id = ticket();
   Frame f(Ask::join, id);
-  f.text(world).number(rank).number(size).text(host_name()).number(getpid());
+  const bool watched = secure_getenv("ADJOIN_CONTROL");  // a launcher will say how it ended
+  f.text(world).number(rank).number(size).text(host_name()).number(getpid()).number(watched);
   ask(id, std::move(f), kAnswer);
   std::lock_guard hold(lock_);
   joined_ = true;

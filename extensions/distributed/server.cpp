@@ -21,7 +21,8 @@ using kit::text;
 constexpr int64_t kTick = 100;
 constexpr size_t kCompared =
     1024;  // of a group's collectives that somebody waited in, the last ones
-// Who started a process tells how it ended a moment after its connection breaks.
+// A launcher tells how a process ended a moment after its connection breaks. Where there is none
+// nobody waits: mpirun ends the others soon.
 constexpr int64_t kWaitForCause = 400;
 
 // Beats come each second; so long without one is the end.
@@ -149,6 +150,7 @@ void Server::serve(Connection& c, Reader& r) {
       r.number();
       c.host = r.text();
       c.process = r.number();
+      c.watched = r.number() != 0;
       if (auto why = why_broken_.find(c.world); why != why_broken_.end())
         return reply(c, std::move(Frame(Say::lost, r.id).text(why->second)));
       std::erase(left_[c.world], c.rank);
@@ -303,6 +305,7 @@ void Server::gone(Connection& c) {
   connected_--;
   std::erase_if(waiters_, [&](const auto& w) { return w.second.who == &c; });
   reports_.remove_if([&](const Reporting& r) { return r.who == &c; });
+  if (!c.watched) looked_ = 0;  // the clock is looked at now
 }
 
 void Server::look_at_clock() {
@@ -322,7 +325,7 @@ void Server::look_at_clock() {
                     " s: it is stopped, or its machine cannot be reached"));
     if (c->gone && member) {
       auto end = ends_.find({c->host, c->process});
-      if (end == ends_.end() && now - c->gone_at < kWaitForCause) {
+      if (c->watched && end == ends_.end() && now - c->gone_at < kWaitForCause) {
         ++c;
         continue;
       }

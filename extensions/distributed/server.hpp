@@ -34,6 +34,7 @@ class Server {
     std::string doing, told, ring;
     bool waits = false, asked = false;                // asked: for its ring, and it has not come
     bool gone = false, lost = false, writes = false;  // writes: it is told when there is room
+    bool watched = false;                             // a launcher will tell how it ended
   };
   struct Waiter {
     Connection* who;

@@ -380,6 +380,8 @@ def save_on_a_full_disk(rank, meet):
         assert set(error.failures) == {1} and "rank 1" in str(error) and "File too large" in str(error), error
     else:
         raise AssertionError("nothing was said")
+    dist.destroy_process_group()
+    dist.rendezvous.end_servers(10000)  # rank 0 has the server: it waits for the other one, as the end of a program does
 
 def check(newest, first, sizes):
     def process(rank):
@@ -395,7 +397,8 @@ def check(newest, first, sizes):
 def ended(pid):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-assert [ended(p) for p in [forked(save_on_a_full_disk, rank, base / "meet") for rank in range(2)]] == [0, 0]
+codes = [ended(p) for p in [forked(save_on_a_full_disk, rank, base / "meet") for rank in range(2)]]
+assert codes == [0, 0], codes
 assert dcp.newest(base) is None
 step = 0
 for kill in range(kills):
