@@ -24,6 +24,7 @@ constexpr size_t kCompared =
 // A launcher tells how a process ended a moment after its connection breaks. Where there is none
 // nobody waits: mpirun ends the others soon.
 constexpr int64_t kWaitForCause = 400;
+constexpr int64_t kStalled = 1000;  // a machine that does not let the server run for so long
 
 // Beats come each second; so long without one is the end.
 int64_t silence_ms() {
@@ -305,12 +306,16 @@ void Server::gone(Connection& c) {
   connected_--;
   std::erase_if(waiters_, [&](const auto& w) { return w.second.who == &c; });
   reports_.remove_if([&](const Reporting& r) { return r.who == &c; });
-  if (!c.watched) looked_ = 0;  // the clock is looked at now
+  if (!c.watched) hurry_ = true;
 }
 
 void Server::look_at_clock() {
   const int64_t now = now_ms();
-  if (now - looked_ < kTick / 2) return;
+  if (now - looked_ < kTick / 2 && !hurry_) return;
+  hurry_ = false;
+  // Where this thread did not come to its turn, others may not have come to theirs.
+  if (looked_ && now - looked_ > kStalled)
+    for (Connection& c : connections_) c.heard += now - looked_;
   looked_ = now;
   std::erase_if(waiters_, [&](const auto& w) {
     if (w.second.until > now) return false;
