@@ -32,8 +32,16 @@ namespace {
 
 constexpr int64_t kOwnErrors = 2500;  // so long the others have to say what they found themselves
 
-volatile sig_atomic_t asked_to_end = 0;
-void note_signal(int number) { asked_to_end = number; }
+// Who presses Ctrl-C interrupts all processes of his terminal; a signal to the launcher is passed
+// on, after a moment, for it may have been sent to all, too, and an interrupt disturbs the end of
+// one that ends already.
+constexpr int64_t kToAll = 150;
+
+volatile sig_atomic_t asked_to_end = 0, by_terminal = 0;
+void note_signal(int number, siginfo_t* from, void*) {
+  by_terminal = from->si_code == SI_KERNEL;
+  asked_to_end = number;
+}
 
 // What a process prints, in whole lines.
 struct Stream {
@@ -153,7 +161,8 @@ class Job {
     processes_.resize(size_t(options_.processes));
     for (int i = 0; i < options_.processes; i++) start(processes_[size_t(i)], i, attempt);
     first_ = nullptr;
-    int64_t told_to_end = 0, failed_at = 0;
+    int64_t told_to_end = 0, failed_at = 0, interrupted_at = 0;
+    bool killed = false;
     while (running()) {
       pass_output();
       reap();
@@ -161,10 +170,22 @@ class Job {
       const bool end_now = asked_to_end || (failed_at && now_ms() - failed_at > kOwnErrors);
       if (end_now && !told_to_end) {
         told_to_end = now_ms();
-        signal_all(asked_to_end ? int(asked_to_end) : SIGTERM);
+        if (asked_to_end == SIGINT)
+          interrupted_at = told_to_end;
+        else
+          signal_all(asked_to_end ? int(asked_to_end) : SIGTERM);
       }
-      if (told_to_end && now_ms() - told_to_end > options_.shutdown_seconds * 1000)
+      if (interrupted_at && !by_terminal && now_ms() - interrupted_at > kToAll) {
+        interrupted_at = 0;
+        signal_all(SIGINT);
+      }
+      if (told_to_end && now_ms() - told_to_end > options_.shutdown_seconds * 1000) {
+        if (asked_to_end && !killed)
+          std::cerr << "adjoin launch: some processes did not end within "
+                    << options_.shutdown_seconds << " s and are killed\n";
+        killed = true;
         signal_all(SIGKILL);
+      }
     }
     for (Process& p : processes_)
       while ((p.out.end && p.out.pass()) || (p.error.end && p.error.pass())) {
@@ -345,7 +366,8 @@ int launch(const std::vector<std::string>& words) {
     return 0;
   }
   struct sigaction note = {}, before_int, before_term;
-  note.sa_handler = note_signal;
+  note.sa_sigaction = note_signal;
+  note.sa_flags = SA_SIGINFO;
   sigaction(SIGINT, &note, &before_int), sigaction(SIGTERM, &note, &before_term);
   signal(SIGPIPE, SIG_IGN);
   const int code = Job(options).run();

@@ -26,6 +26,9 @@ constexpr size_t kRoom = 8192;  // thousands of links may be in one process
 constexpr int64_t kServerSilence = 10000;
 // How long an answer that needs no waiting may take.
 constexpr int64_t kAnswer = 60000;
+// Up to here a question is one that a wait asks by itself: it ends soon, and an interrupt is for
+// the wait, which would not hear of it.
+constexpr int64_t kOwnQuestion = 2000;
 // A server that ends leaves its clients this long to end, too, before they call it an error.
 constexpr int64_t kAfterServer = 500;
 constexpr int64_t kAfterLoss = 200;
@@ -263,9 +266,9 @@ Link::Answer Link::ask(uint32_t id, Frame&& f, int64_t timeout_ms, std::string_v
   auto answered = [&] { return answer.kind != Say::beat; };
   while (!changed_.wait_for(hold, milliseconds(Waiting::pause_after(now_ms() - began)), answered)) {
     hold.unlock();
-    const bool stop = kit::core().interrupted();
+    const bool stop = timeout_ms > kOwnQuestion && kit::core().interrupted();
     hold.lock();
-    if (answered()) break;
+    if (answered() && !stop) break;
     // What is there comes at once: who would have set this key may be the one that is lost.
     const bool in_vain = !key.empty() && !broken_.empty() && now_ms() - began > kAfterLoss;
     if (stop || in_vain || now_ms() > until) {
@@ -289,7 +292,8 @@ void Link::join(const std::string& world, int rank, int size) {
   }
   const uint32_t id = ticket();
   Frame f(Ask::join, id);
-  f.text(world).number(rank).number(size).text(host_name()).number(getpid());
+  const bool watched = secure_getenv("ADJOIN_CONTROL");  // a launcher will say how it ended
+  f.text(world).number(rank).number(size).text(host_name()).number(getpid()).number(watched);
   ask(id, std::move(f), kAnswer);
   std::lock_guard hold(lock_);
   joined_ = true;
@@ -306,14 +310,14 @@ void Link::leave() {
   }
   const uint32_t id = ticket();
   try {
-    ask(id, Frame(Ask::leave, id), 2000);
+    ask(id, Frame(Ask::leave, id), kOwnQuestion);
   } catch (const std::exception&) {  // nobody is there to be told
   }
 }
 
 void Link::tell(const std::string& what) {
   const uint32_t id = ticket();
-  ask(id, std::move(Frame(Ask::tell, id).text(what)), 2000);
+  ask(id, std::move(Frame(Ask::tell, id).text(what)), kOwnQuestion);
 }
 
 void Link::doing(const std::string& what, uint32_t line) {
@@ -354,7 +358,7 @@ std::string Link::report(int64_t timeout_ms) {
 
 std::string Link::others() {
   const uint32_t id = ticket();
-  return ask(id, Frame(Ask::where, id), 2000).text;
+  return ask(id, Frame(Ask::where, id), kOwnQuestion).text;
 }
 
 std::string Link::broken() {
@@ -372,7 +376,8 @@ int Link::first_left(const std::vector<int32_t>& ranks, int but) {
   const uint32_t id = ticket();
   std::string left;
   try {
-    left = ask(id, std::move(Frame(Ask::left, id).number(ranks.size() == size_)), 2000).text;
+    left =
+        ask(id, std::move(Frame(Ask::left, id).number(ranks.size() == size_)), kOwnQuestion).text;
   } catch (const kit::Error&) {  // whoever asks hears why elsewhere
     return -1;
   }

@@ -21,8 +21,10 @@ using kit::text;
 constexpr int64_t kTick = 100;
 constexpr size_t kCompared =
     1024;  // of a group's collectives that somebody waited in, the last ones
-// Who started a process tells how it ended a moment after its connection breaks.
+// A launcher tells how a process ended a moment after its connection breaks. Where there is none
+// nobody waits: mpirun ends the others soon.
 constexpr int64_t kWaitForCause = 400;
+constexpr int64_t kStalled = 1000;  // a machine that does not let the server run for so long
 
 // Beats come each second; so long without one is the end.
 int64_t silence_ms() {
@@ -149,6 +151,7 @@ void Server::serve(Connection& c, Reader& r) {
       r.number();
       c.host = r.text();
       c.process = r.number();
+      c.watched = r.number() != 0;
       if (auto why = why_broken_.find(c.world); why != why_broken_.end())
         return reply(c, std::move(Frame(Say::lost, r.id).text(why->second)));
       std::erase(left_[c.world], c.rank);
@@ -303,11 +306,16 @@ void Server::gone(Connection& c) {
   connected_--;
   std::erase_if(waiters_, [&](const auto& w) { return w.second.who == &c; });
   reports_.remove_if([&](const Reporting& r) { return r.who == &c; });
+  if (!c.watched) hurry_ = true;
 }
 
 void Server::look_at_clock() {
   const int64_t now = now_ms();
-  if (now - looked_ < kTick / 2) return;
+  if (now - looked_ < kTick / 2 && !hurry_) return;
+  hurry_ = false;
+  // Where this thread did not come to its turn, others may not have come to theirs.
+  if (looked_ && now - looked_ > kStalled)
+    for (Connection& c : connections_) c.heard += now - looked_;
   looked_ = now;
   std::erase_if(waiters_, [&](const auto& w) {
     if (w.second.until > now) return false;
@@ -322,7 +330,7 @@ void Server::look_at_clock() {
                     " s: it is stopped, or its machine cannot be reached"));
     if (c->gone && member) {
       auto end = ends_.find({c->host, c->process});
-      if (end == ends_.end() && now - c->gone_at < kWaitForCause) {
+      if (c->watched && end == ends_.end() && now - c->gone_at < kWaitForCause) {
         ++c;
         continue;
       }

@@ -34,6 +34,7 @@ class Server {
     std::string doing, told, ring;
     bool waits = false, asked = false;                // asked: for its ring, and it has not come
     bool gone = false, lost = false, writes = false;  // writes: it is told when there is room
+    bool watched = false;                             // a launcher will tell how it ended
   };
   struct Waiter {
     Connection* who;
@@ -83,6 +84,7 @@ class Server {
   std::map<std::string, std::string> why_broken_;                // by world; the first cause
   std::map<std::string, std::vector<int>> left_;                 // by world, in order
   int64_t looked_ = 0;
+  bool hurry_ = false;  // the clock is looked at now
   std::atomic<int> connected_ = 0;
   std::atomic<int64_t> first_lost_ = 0;
   std::atomic<bool> stop_ = false;

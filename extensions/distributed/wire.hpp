@@ -17,7 +17,7 @@ enum class Ask : uint8_t {  // from a process
   swap,    // key, expected, desired
   erase,   // key
   count,   // prefix
-  join,    // world, rank, size, host, process number
+  join,    // world, rank, size, host, process number, whether a launcher watches it
   beat,    // what it does now
   waits,   // it has waited a while: group, how many collectives, then seq, fingerprint, description
            // of

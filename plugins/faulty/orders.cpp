@@ -11,8 +11,8 @@ using kit::raise;
 
 namespace {
 
-constexpr std::string_view kFaults[] = {"delay", "drop", "error",    "mismatch",
-                                        "kill",  "stop", "cut_link", "throw"};
+constexpr std::string_view kFaults[] = {"delay", "drop", "error",    "mismatch", "kill",
+                                        "stop",  "usr1", "cut_link", "throw"};
 
 int64_t number_of(std::string_view word, std::string_view whole) {
   if (word == "*") return -1;

@@ -7,6 +7,7 @@
 //   mismatch    the collective has another tag: it meets nobody's
 //   kill=MS     the process dies, so long after it has begun
 //   stop=MS     it freezes
+//   usr1=MS     SIGUSR1 comes, of which the program makes what it wants: an exception, say
 //   cut_link    its connections break, the one to the control server too
 //   throw       the engine refuses the call
 #include <signal.h>
@@ -126,6 +127,7 @@ class Comm {
       if (fault->what == "mismatch") changed.fingerprint ^= 1;
       if (fault->what == "kill") later(fault->number, SIGKILL);
       if (fault->what == "stop") later(fault->number, SIGSTOP);
+      if (fault->what == "usr1") later(fault->number, SIGUSR1);
       if (fault->what == "cut_link") cut_connections();
     }
     void* work = nullptr;

@@ -68,6 +68,25 @@ with torch.no_grad():
 assert p.full_tensor().sum() == 0 and again.full_tensor().equal(before + 1) and part.sum().item() == 0
 torch.manual_seed(6), nn.init.normal_(p), torch.manual_seed(6)
 assert p.full_tensor().equal(nn.init.normal_(torch.empty(5, 3)))  # the place in the whole says the number
+from torch.distributed.tensor import _random as numbers
+made, called = [], numbers._called
+numbers._called = lambda name, t, *rest: (made.append(t.numel()), called(name, t, *rest))[1]
+fills = [lambda t: torch.nn.functional.dropout(t, 0.3), lambda t: t.uniform_(-1, 2), lambda t: t.normal_(1, 2), lambda t: t.random_(0, 100)]
+for numbers._MOST in (7, 1 << 20):
+    for shape in ((5, 3), (1, 9, 2), (4, 6, 5), (2, 0, 3), ()):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            torch.manual_seed(2)
+            x = torch.randn(shape, dtype=dtype)
+            for fill in fills:
+                torch.manual_seed(3)
+                want, then = fill(x.clone()), torch.rand(2)
+                for where in [Replicate(), *map(Shard, range(len(shape)))]:
+                    part = placed(x.clone(), where)
+                    torch.manual_seed(3), made.clear()
+                    got = fill(part)
+                    assert got.full_tensor().equal(want) and got.placements == (where,) and torch.rand(2).equal(then), (shape, dtype, where)
+                    if where == Shard(0) and made:  # no more than its own, from a whole step of the counter on, and to know its length
+                        assert sum(made) < part.to_local().numel() + 8 + 3 * numbers._PROBE, made
 print("ok", rank)
 """
     )

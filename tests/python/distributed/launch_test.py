@@ -1,13 +1,19 @@
 """tests/python/distributed/launch_test.py: `adjoin launch`: variables, modules, failures, restarts, what is left behind."""
 
 import os
+import random
 import re
 import shutil
 import signal
 import subprocess
 import time
 
+import pytest
+
+import adjoin
+
 LAUNCH = shutil.which("adjoin")
+FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
 
 SHOW = """
 import os, sys
@@ -110,6 +116,69 @@ def test_nothing_is_left_when_the_launcher_is_stopped(tmp_path):
             time.sleep(0.05)
 
 
+INTERRUPTED = """
+import os, sys, time, torch, torch.distributed as dist
+dist.init_process_group(sys.argv[1])
+x, rank = torch.ones(4), dist.get_rank()
+dist.barrier()
+os.write(1, f"{os.getpid()} is {rank}\\n".encode())
+while True:
+    dist.all_reduce(x)
+    if rank == 1 and sys.argv[2] == "late":
+        time.sleep(600)
+"""
+
+
+def interrupted(command, tmp_path, whole):
+    """What a job said that was interrupted: the launcher alone, or the whole terminal; in how many seconds it had ended, its code."""
+    (tmp_path / "program.py").write_text(INTERRUPTED)
+    bare = {name: value for name, value in os.environ.items() if name not in STARTED_BY}
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                           env=bare | {"TMPDIR": str(tmp_path)})  # fmt: skip
+    pids = []
+    while len(pids) < 3:
+        line = job.stdout.readline()
+        assert line, pids
+        pids += [int(pid) for pid in re.findall(r"(\d+) is \d", line)]
+    time.sleep(0.5)
+    began = time.monotonic()
+    (os.killpg if whole else os.kill)(job.pid, signal.SIGINT)
+    said = job.communicate(timeout=60)[0]
+    took = time.monotonic() - began
+    while any(alive(pid) for pid in pids):  # mpirun ends before the processes that it has killed
+        assert time.monotonic() - began < 20, pids
+        time.sleep(0.05)
+    return said, took, job.returncode
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["the terminal", "the launcher"])
+def test_ctrl_c_ends_all_with_one_line(tmp_path, whole):
+    line = [LAUNCH, "launch", "--nproc-per-node", "3", str(tmp_path / "program.py"), "gloo"]
+    for how in ("busy", "late") if FULL else [random.choice(("busy", "late"))]:
+        said, took, code = interrupted([*line, how], tmp_path, whole)
+        assert re.fullmatch(r"KeyboardInterrupt: rank 0 was at \S+program\.py:8\n", said), said
+        assert took < 9 and code == 130, (took, code)
+
+
+def test_ctrl_c_at_mpirun(tmp_path):
+    if not shutil.which("mpirun") or "mpi" not in adjoin.plugin.available():
+        pytest.skip("NOT TESTED: the plugin mpi was not built, or there is no mpirun (openmpi-bin)")
+    line = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-n",
+        "3",
+        *RUN,
+        str(tmp_path / "program.py"),
+        "mpi",
+        "busy",
+    ]
+    said, took, _ = interrupted(line, tmp_path, False)
+    assert "Traceback" not in said and took < 9, (took, said)
+    assert not list(tmp_path.glob("adjoin-*"))
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -188,11 +257,7 @@ def test_workers_of_ray(tmp_path):
 
 def test_mpirun(tmp_path):
     """By its variables; the engine is the default one, then MPI itself."""
-    import adjoin
-
     if not shutil.which("mpirun"):
-        import pytest
-
         pytest.skip("NOT TESTED: there is no mpirun; openmpi-bin has it")
     line = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *RUN]
     assert started(line, [{"TMPDIR": str(tmp_path)}], tmp_path) == ["0 2 2.0", "1 2 2.0"]

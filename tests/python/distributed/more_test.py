@@ -114,6 +114,57 @@ def test_unequal_numbers_of_batches(good):
     assert good(2, body) == ["ok 0", "ok 1"]
 
 
+def test_modules_that_compute_again():
+    """What is inside runs once more in backward; gradients, names of parameters and of states are those of the module."""
+    import copy
+
+    import pytest
+
+    import adjoin
+    from adjoin import nn
+    from adjoin.distributed.algorithms import _checkpoint  # noqa: F401
+    from adjoin.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+
+    class Block(nn.Module):
+        runs = 0
+
+        def __init__(self):
+            super().__init__()
+            self.inner, self.some = nn.Linear(3, 3).double(), 7
+
+        def forward(self, x, *, more=None):
+            Block.runs += 1
+            return (self.inner(x) + (0 if more is None else more)).tanh()
+
+    adjoin.manual_seed(0)
+    plain = nn.Sequential(Block(), nn.Sequential(Block(), nn.Linear(3, 1).double()))
+    x = adjoin.randn(4, 3, dtype=adjoin.float64, requires_grad=True)
+    for how in wrappers.CheckpointImpl:
+        net = copy.deepcopy(plain)
+        wrappers.apply_activation_checkpointing(
+            net, lambda m: wrappers.checkpoint_wrapper(m, checkpoint_impl=how), lambda m: isinstance(m, Block)
+        )
+        assert isinstance(net[0], wrappers.CheckpointWrapper) and not isinstance(net[1], wrappers.CheckpointWrapper)
+        assert isinstance(net[1][0], wrappers.CheckpointWrapper) and net[0].some == 7
+        assert list(net.state_dict()) == list(plain.state_dict())
+        assert [n for n, _ in net[0].named_parameters()] == ["inner.weight", "inner.bias"]
+        for model, runs in ((plain, 2), (net, 4)):
+            Block.runs, x.grad = 0, None
+            model.zero_grad()
+            (model(x).sum() + model[0](x, more=x).sum() * 0).backward()
+            assert Block.runs == runs + runs // 2
+        for a, b in zip(plain.parameters(), net.parameters(), strict=True):
+            assert a.grad.equal(b.grad)
+        net.load_state_dict({name: value + 1 for name, value in plain.state_dict().items()})
+        assert all((a + 1).equal(b) for a, b in zip(plain.parameters(), net.parameters(), strict=True))
+    Block.runs = 0
+    far = wrappers.offload_wrapper(copy.deepcopy(plain[0]))
+    (far(x).sum() - plain[0](x).sum()).backward()
+    assert Block.runs == 2 and far.inner.weight.grad.abs().sum() > 0
+    with pytest.raises(NotImplementedError, match="say which modules by check_fn"):
+        wrappers.apply_activation_checkpointing(net, auto_wrap_policy=print)
+
+
 def test_names_that_do_nothing_yet_say_what_to_use():
     import pytest
 

@@ -115,11 +115,127 @@ def test_what_does_not_fit_is_told(tmp_path):
     with pytest.raises(RuntimeError, match="pass checkpoint_id=FOLDER"):
         dcp.save(kept)
 
-    class Mine(dcp.DefaultSavePlanner):
-        pass
+    with pytest.raises(TypeError, match="the planner is a DefaultLoadPlanner; wanted is a SavePlanner"):
+        dcp.save(kept, checkpoint_id=tmp_path / "x", planner=dcp.DefaultLoadPlanner())
+    with pytest.raises(NotImplementedError, match="DefaultSavePlanner: flatten_state_dict=False is not served"):
+        dcp.DefaultSavePlanner(flatten_state_dict=False)
 
-    with pytest.raises(NotImplementedError, match="the planner Mine is not served"):
-        dcp.save(kept, checkpoint_id=tmp_path / "x", planner=Mine())
+
+PLANNERS = """
+import dataclasses, sys
+import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.planner import LoadItemType, SavePlanner, WriteItemType
+from torch.distributed.checkpoint._nested_dict import flatten_state_dict
+from torch.distributed.checkpoint._sharded_tensor_utils import _flatten_sharded_tensors
+from torch.distributed.tensor import Shard, distribute_tensor
+dist.init_process_group()
+rank, n, base = dist.get_rank(), dist.get_world_size(), sys.argv[1]
+mesh = dist.init_device_mesh("cpu", (n,))
+W = torch.arange(15.0).reshape(5, 3) / 7
+
+def made(factor):
+    return {"w": distribute_tensor(W * factor, mesh, [Shard(0)]), "nested": {"b": torch.full((4,), 1.0 * factor)}, "step": 3 * factor,
+            "half": torch.tensor(0.5 * factor)}
+
+class Renames(dcp.DefaultSavePlanner):
+    def set_up_planner(self, state_dict, storage_meta, is_coordinator):
+        assert storage_meta.checkpoint_id and is_coordinator == (rank == 0)
+        super().set_up_planner({"foo_" + k: v for k, v in state_dict.items()}, storage_meta, is_coordinator)
+
+class Halves(dcp.DefaultSavePlanner):
+    def create_local_plan(self):
+        plan = super().create_local_plan()
+        for p in plan.items:
+            if p.tensor_data is not None:
+                p.tensor_data.properties.dtype = torch.float16
+        return plan
+    def resolve_data(self, write_item):
+        item = super().resolve_data(write_item)
+        return item if write_item.type == WriteItemType.BYTE_IO else item.to(torch.float16)
+
+class Kept(dcp.DefaultSavePlanner):  # rank 1 writes what both have; a word of each process goes into the metadata
+    def create_local_plan(self):
+        return dataclasses.replace(super().create_local_plan(), storage_data=f"of {rank}")
+    def create_global_plan(self, all_plans):
+        assert len(all_plans) == n
+        shared = {i.index for i in all_plans[0].items} & {i.index for i in all_plans[1].items}
+        first = dataclasses.replace(all_plans[0], items=[i for i in all_plans[0].items if i.index not in shared])
+        plans, metadata = super().create_global_plan([first, *all_plans[1:]])
+        return plans, dataclasses.replace(metadata, planner_data=[p.storage_data for p in plans])
+
+class Renamed(dcp.DefaultLoadPlanner):
+    def set_up_planner(self, state_dict, metadata, is_coordinator):
+        self.original_state_dict = state_dict
+        state_dict = {"foo_" + k: v for k, v in state_dict.items()}
+        if self.flatten_sharded_tensors:
+            state_dict = _flatten_sharded_tensors(state_dict)
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
+    def load_bytes(self, read_item, value):
+        self.original_state_dict[read_item.dest_index.fqn[4:]] = torch.load(value, weights_only=False)
+
+class Elsewhere(dcp.DefaultLoadPlanner):
+    def resolve_tensor(self, read_item):
+        assert read_item.type is LoadItemType.TENSOR
+        self.places = getattr(self, "places", {})
+        self.places[read_item.dest_index] = torch.empty_like(super().resolve_tensor(read_item))
+        return self.places[read_item.dest_index]
+    def commit_tensor(self, read_item, tensor):
+        assert tensor is self.places[read_item.dest_index]
+        self.state_dict["got " + read_item.dest_index.fqn] = tensor
+
+def check(state, factor, close=0.0):
+    assert (state["w"].full_tensor() - W * factor).abs().max() <= close and state["step"] == 3 * factor, state
+    assert (state["nested"]["b"] - factor).abs().max() <= close and (state["half"] - 0.5 * factor).abs() <= close
+
+dcp.save(made(1), checkpoint_id=base + "/renamed", planner=Renames())
+names = sorted(dcp.FileSystemReader(base + "/renamed").read_metadata().state_dict_metadata)
+assert names == ["foo_half", "foo_nested.b", "foo_step", "foo_w"], names
+state = made(0)
+dcp.load(state, checkpoint_id=base + "/renamed", planner=Renamed())
+check(state, 1)
+
+dcp.async_save(made(2), checkpoint_id=base + "/halves", planner=Halves()).result()
+kept = dcp.FileSystemReader(base + "/halves").read_metadata().state_dict_metadata
+assert kept["w"].properties.dtype is torch.float16
+state = made(0)
+dcp.load(state, checkpoint_id=base + "/halves")
+check(state, 2, 2e-3)
+assert not state["w"].full_tensor().equal(W * 2)
+
+dcp.save(made(3), checkpoint_id=base + "/kept", planner=Kept())
+found = dcp.FileSystemReader(base + "/kept").read_metadata()
+assert found.planner_data == ["of 0", "of 1"]
+files = {i.fqn: {info.relative_path for j, info in found.storage_data.items() if j.fqn == i.fqn} for i in found.storage_data}
+assert files["nested.b"] == files["step"] == {"__1_0.distcp"} and files["w"] == {"__0_0.distcp", "__1_0.distcp"}, files
+state = made(0)
+planner = Elsewhere()
+dcp.load(state, checkpoint_id=base + "/kept", planner=planner)
+assert state["step"] == 9 and state["w"].full_tensor().abs().max() == 0 and planner.state_dict["got nested.b"].tolist() == [3] * 4
+part = distribute_tensor(W * 3, mesh, [Shard(0)]).to_local()
+assert torch.cat([v for k, v in planner.places.items() if k.fqn == "w"]).equal(part)
+
+class Wrong(dcp.DefaultLoadPlanner):
+    def resolve_tensor(self, read_item):
+        return torch.empty(1, 1)
+try:
+    dcp.load(made(0), checkpoint_id=base + "/kept", planner=Wrong())
+except dcp.CheckpointException as error:
+    assert "Wrong.resolve_tensor gave (1, 1)" in str(error)
+class Missing(SavePlanner):
+    pass
+try:
+    Missing()
+except TypeError as error:
+    assert "create_local_plan" in str(error)
+print("ok", rank)
+"""
+
+
+def test_planners_of_ones_own(good, tmp_path):
+    """Those that PyTorch's manual has for examples, by their methods."""
+    assert good(2, PLANNERS, arguments=(str(tmp_path),)) == ["ok 0", "ok 1"]
 
 
 class Evil:
@@ -380,6 +496,8 @@ def save_on_a_full_disk(rank, meet):
         assert set(error.failures) == {1} and "rank 1" in str(error) and "File too large" in str(error), error
     else:
         raise AssertionError("nothing was said")
+    dist.destroy_process_group()
+    dist.rendezvous.end_servers(10000)  # rank 0 has the server: it waits for the other one, as the end of a program does
 
 def check(newest, first, sizes):
     def process(rank):
@@ -395,7 +513,8 @@ def check(newest, first, sizes):
 def ended(pid):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-assert [ended(p) for p in [forked(save_on_a_full_disk, rank, base / "meet") for rank in range(2)]] == [0, 0]
+codes = [ended(p) for p in [forked(save_on_a_full_disk, rank, base / "meet") for rank in range(2)]]
+assert codes == [0, 0], codes
 assert dcp.newest(base) is None
 step = 0
 for kill in range(kills):

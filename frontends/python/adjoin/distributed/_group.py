@@ -3,8 +3,10 @@
 import atexit
 import os
 import re
+import signal
 import sys
 import threading
+import time
 import traceback
 
 from .. import _C
@@ -318,10 +320,36 @@ def _watch_the_end():
 
     def tell(kind, error, trace):
         tell_why(error, trace)
-        before(kind, error, trace)
+        if not _all_are_interrupted(error):
+            before(kind, error, trace)
+        elif os.environ.get("RANK") == "0":
+            print(f"KeyboardInterrupt: rank 0 was{_place_of(trace) or ' at its end'}", file=sys.stderr, flush=True)
 
     sys.excepthook = tell
     atexit.register(_at_exit)
+
+
+def _all_are_interrupted(error):
+    """Ctrl-C interrupts all processes of `adjoin launch`: one of them says so, in a line, and no more interrupts disturb its end."""
+    if "ADJOIN_CONTROL" not in os.environ or threading.current_thread() is not threading.main_thread():
+        return False
+    if isinstance(error, DistBackendError) and "raised KeyboardInterrupt" in str(error):
+        try:
+            time.sleep(0.3)  # who heard of it from another one is interrupted himself
+        except KeyboardInterrupt as own:
+            error = own
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _place_of(trace):
+    """The user's last line of a traceback; the last one where none is the user's."""
+    from .._tracebacks import _is_ours, _is_pythons
+
+    frames = traceback.extract_tb(trace)
+    last = [f for f in frames if not _is_ours(f.filename) and not _is_pythons(f.filename)][-1:] or frames[-1:]
+    return f" at {last[0].filename}:{last[0].lineno}" if last else ""
 
 
 def tell_why(error, trace):
@@ -329,11 +357,9 @@ def tell_why(error, trace):
     world = here().world
     if world is None or world.link is None or isinstance(error, DistBackendError):
         return
-    last = traceback.extract_tb(trace)[-1:]
-    at = f" at {last[0].filename}:{last[0].lineno}" if last else ""
     said = " ".join(str(error).split())
     try:
-        _C.dist_tell(world.link, f"raised {type(error).__name__}: {said[:500]}{at}")
+        _C.dist_tell(world.link, f"raised {type(error).__name__}{': ' if said else ''}{said[:500]}{_place_of(trace)}")
     except RuntimeError:  # the others have ended
         pass
 

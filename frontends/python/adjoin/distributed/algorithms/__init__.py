@@ -1,1 +1,3 @@
-"""adjoin.distributed.algorithms: ways to train with several processes."""
+"""adjoin.distributed.algorithms: ways to train in several processes."""
+
+from .join import Join, Joinable, JoinHook  # noqa: F401

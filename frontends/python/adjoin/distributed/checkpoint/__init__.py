@@ -7,7 +7,16 @@ from .api import CheckpointException  # noqa: F401
 from .filesystem import FileSystemReader, FileSystemWriter, newest  # noqa: F401
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata  # noqa: F401
 from .optimizer import load_sharded_optimizer_state_dict  # noqa: F401
-from .planner import DefaultLoadPlanner, DefaultSavePlanner, LoadPlanner, SavePlanner  # noqa: F401
+from .planner import (  # noqa: F401
+    DefaultLoadPlanner,
+    DefaultSavePlanner,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+)
 from .state_dict_loader import load, load_state_dict  # noqa: F401
 from .state_dict_saver import async_save, save, save_state_dict  # noqa: F401
 from .storage import StorageReader, StorageWriter  # noqa: F401

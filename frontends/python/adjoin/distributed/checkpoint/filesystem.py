@@ -4,6 +4,7 @@ The folder is complete as soon as ``.metadata`` is in it, which is written last 
 checkpoint writes new files beside the old ones: until its own ``.metadata`` takes the other's place, the old checkpoint loads.
 """
 
+import io
 import os
 import pathlib
 import re
@@ -61,12 +62,19 @@ class FileSystemWriter(StorageWriter):
         with open(self.path / name, "xb") as file:
             for index, value in items:
                 begin = file.tell()
-                adjoin.save(value.cpu().contiguous() if isinstance(value, adjoin.Tensor) else value, _Counted(file))
+                if isinstance(value, io.BytesIO):  # of a planner that has made the bytes
+                    file.write(value.getbuffer())
+                else:
+                    adjoin.save(value.cpu().contiguous() if isinstance(value, adjoin.Tensor) else value, _Counted(file))
                 found.append((index, _StorageInfo(name, begin, file.tell() - begin)))
             if self.sync_files:
                 file.flush()
                 os.fsync(file.fileno())
         return found
+
+    def storage_meta(self):
+        """Where it is, for planners."""
+        return StorageMeta(checkpoint_id=str(self.path))
 
     def finish(self, found):
         """The coordinator's last step: from here on the checkpoint is there."""
@@ -127,6 +135,10 @@ class FileSystemReader(StorageReader):
 
     def piece(self, info):
         """A stored tensor or object."""
+        return adjoin.load(_Slice(self.stored(info)), map_location="cpu", weights_only=True)
+
+    def stored(self, info):
+        """The bytes of a piece."""
         if info.transform_descriptors:
             raise NotImplementedError(
                 f"checkpoint: {info.relative_path} was written through {info.transform_descriptors}, which is not served; save "
@@ -140,7 +152,11 @@ class FileSystemReader(StorageReader):
         data = self._files[info.relative_path][info.offset : info.offset + info.length]
         if len(data) != info.length:
             raise ValueError(f"checkpoint: {self.path / info.relative_path} is too short; the file is damaged")
-        return adjoin.load(_Slice(data), map_location="cpu", weights_only=True)
+        return data
+
+    def place(self, found, index):
+        """Where a piece lies."""
+        return found.storage_data[_index(found, index.fqn, index.offset or ())]
 
     def read(self, found, name, size, boxes):
         """Fills tensors with their part of a stored one. ``boxes``: (offsets, tensor) of each."""

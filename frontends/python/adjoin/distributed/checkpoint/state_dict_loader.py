@@ -1,11 +1,13 @@
 """adjoin.distributed.checkpoint.state_dict_loader: load: each process reads its own part, whoever has saved it."""
 
+import io
+
 import adjoin
 
 from . import _boxes, _names
 from ._meeting import Meeting
 from .metadata import BytesStorageMetadata
-from .planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner, plain
+from .planner import DefaultLoadPlanner, LoadItemType, _EmptyStateDictLoadPlanner, is_plain, known_planner
 from .state_dict_saver import _background
 from .stateful import Stateful
 from .storage import reader_of
@@ -23,7 +25,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     Values with ``load_state_dict`` are given their state. The processes need not be as many as those that saved, nor tensors be cut as
     they were.
     """
-    reader, planner = reader_of(storage_reader, checkpoint_id), plain(planner, DefaultLoadPlanner)
+    reader, planner = reader_of(storage_reader, checkpoint_id), known_planner(planner, DefaultLoadPlanner)
     _background.settle()
     state = {key: value.state_dict() if _is_stateful(value) else value for key, value in state_dict.items()}
     _load_state_dict(state, reader, process_group, no_dist=no_dist, planner=planner)
@@ -42,9 +44,47 @@ def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_
 
 
 def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    planner = plain(planner, DefaultLoadPlanner)
+    planner = known_planner(planner, DefaultLoadPlanner)
     meeting = Meeting(process_group, no_dist, coordinator_rank)
-    meeting.step("load", lambda: _read(state_dict, storage_reader, planner), lambda results: None)
+    if is_plain(planner):
+        meeting.step("load", lambda: _read(state_dict, storage_reader, planner), lambda results: None)
+        return
+    found = []
+
+    def local():
+        found.append(storage_reader.read_metadata())
+        planner.set_up_planner(state_dict, found[0], meeting.rank == meeting.coordinator)
+        return planner.create_local_plan()
+
+    plans = meeting.step("load: the plan", local, planner.create_global_plan)
+    plan = plans[meeting.rank]
+    meeting.step(
+        "load",
+        lambda: _read_by_plan(planner.finish_plan(plan), storage_reader, planner, found[0]),
+        lambda results: None,
+    )
+
+
+def _read_by_plan(plan, reader, planner, found):
+    """As a planner's items say; it is asked for each place, and told when that is filled."""
+    held = None, None
+    for item in plan.items:
+        info = reader.place(found, item.storage_index)
+        if item.type is LoadItemType.BYTE_IO:
+            planner.load_bytes(item, io.BytesIO(reader.stored(info)))
+            continue
+        if held[0] is not info:  # the items of a piece stand together
+            held = info, reader.piece(info)
+        source = _boxes.cut(held[1], list(zip(item.storage_offsets, item.lengths, strict=True)))
+        target = planner.resolve_tensor(item)
+        if tuple(target.shape) != tuple(item.lengths):
+            raise ValueError(
+                f"load: {type(planner).__name__}.resolve_tensor gave {tuple(target.shape)} for {item.dest_index.fqn}, of which "
+                f"{tuple(item.lengths)} is read"
+            )
+        _boxes.copied(target, source)
+        planner.commit_tensor(item, target)
+    reader.end()
 
 
 def _read(state, reader, planner):

@@ -6,17 +6,9 @@ import threading
 
 import adjoin
 
-from . import _boxes, _names
+from . import _names, _planning
 from ._meeting import Meeting
-from .metadata import (
-    BytesStorageMetadata,
-    ChunkStorageMetadata,
-    Metadata,
-    MetadataIndex,
-    TensorProperties,
-    TensorStorageMetadata,
-)
-from .planner import DefaultSavePlanner, plain
+from .planner import DefaultSavePlanner, is_plain, known_planner
 from .stateful import Stateful
 from .storage import writer_of
 
@@ -37,72 +29,15 @@ def _states(state_dict):
     }  # fmt: skip
 
 
-def _items(flat):
-    """{index: (tensor or object)} of what this process has, and what the others need to know of it."""
-    values, told = {}, []
-    for name, (path, value) in flat.items():
-        if not isinstance(value, adjoin.Tensor):
-            values[MetadataIndex(name)] = value
-            told.append((name, path, None, None, [None]))
-            continue
-        size, parts = _boxes.own(value)
-        properties = TensorProperties.create_from_tensor(value)
-        for offsets, part in parts:
-            values[MetadataIndex(name, adjoin.Size(offsets))] = part
-        told.append((name, path, size, properties, [(o, tuple(p.shape)) for o, p in parts]))
-    return values, told
-
-
-def _planned(everybody, to_lowest):
-    """({rank: indices it writes}, the metadata): of what several have, that process writes which has the least so far."""
-    entries, paths, holders, load = {}, {}, {}, [0] * len(everybody)
-    for rank, told in enumerate(everybody):
-        for name, path, size, properties, boxes in told:
-            known = entries.setdefault(
-                name,
-                BytesStorageMetadata() if size is None else TensorStorageMetadata(properties, adjoin.Size(size), []),
-            )
-            paths[name] = path
-            if (
-                (size is None) != isinstance(known, BytesStorageMetadata)
-                or size is not None
-                and tuple(known.size) != tuple(size)
-            ):
-                raise ValueError(
-                    f"save: {name!r} is not the same on all ranks: rank {rank} has {'an object' if size is None else tuple(size)}"
-                )
-            for box in boxes:
-                holders.setdefault((name, box), []).append(rank)
-    tasks = [[] for _ in everybody]
-    for (name, box), ranks in holders.items():
-        cost = 1 if box is None else _bytes(entries[name], box)
-        rank = ranks[0] if to_lowest or box is None else min(ranks, key=load.__getitem__)
-        load[rank] += cost
-        tasks[rank].append(MetadataIndex(name) if box is None else MetadataIndex(name, adjoin.Size(box[0])))
-        if box is not None:
-            entries[name].chunks.append(ChunkStorageMetadata(adjoin.Size(box[0]), adjoin.Size(box[1])))
-    for name, entry in entries.items():
-        wrong = isinstance(entry, TensorStorageMetadata) and _boxes.tiles(
-            entry.size, [(c.offsets, c.sizes) for c in entry.chunks]
-        )
-        if wrong:
-            raise ValueError(f"save: the parts of {name!r}, which is {tuple(entry.size)}, do not make it: {wrong}")
-    return tasks, Metadata(entries, paths, version="1.0.0")
-
-
-def _bytes(entry, box):
-    count = entry.properties.dtype.itemsize
-    for n in box[1]:
-        count *= n
-    return count
-
-
-def _save(flat, writer, planner, meeting):
-    values, told = _items(flat)
+def _save(state, writer, planner, meeting):
+    """By what the processes have, or, where somebody has written a planner, by what its methods say."""
     kept = {}
 
     def planned(everybody):
-        tasks, kept["metadata"] = _planned(everybody, planner.to_lowest)
+        if is_plain(planner):
+            tasks, kept["metadata"] = _planning.planned(everybody, planner.dedup_save_to_lowest_rank)
+        else:
+            tasks, kept["metadata"] = planner.create_global_plan(everybody)
         return tasks, writer.begin()
 
     def finished(parts):
@@ -110,9 +45,22 @@ def _save(flat, writer, planner, meeting):
         writer.finish(kept["metadata"])
         return kept["metadata"]
 
-    tasks, number = meeting.step("save: the plan", lambda: told, planned)
-    items = [(index, values[index]) for index in tasks[meeting.rank]]
-    return meeting.step("save: writing", lambda: writer.write(meeting.rank, number, items), finished)
+    if is_plain(planner):
+        values, told = _planning.items(_names.flattened(state))
+        tasks, number = meeting.step("save: the plan", lambda: told, planned)
+        items = [(index, values[index]) for index in tasks[meeting.rank]]
+        return meeting.step("save: writing", lambda: writer.write(meeting.rank, number, items), finished)
+
+    def local():
+        planner.set_up_planner(state, writer.storage_meta(), meeting.rank == meeting.coordinator)
+        return planner.create_local_plan()
+
+    def written():
+        items = planner.finish_plan(plans[meeting.rank]).items
+        return writer.write(meeting.rank, number, ((i.index, planner.resolve_data(i)) for i in items)) if items else []
+
+    plans, number = meeting.step("save: the plan", local, planned)
+    return meeting.step("save: writing", written, finished)
 
 
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
@@ -122,16 +70,16 @@ def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, p
     Each value may have ``state_dict()``. Of a DTensor each process writes its own part. Whoever dies meanwhile: the folder has what it
     had before.
     """
-    writer, planner = writer_of(storage_writer, checkpoint_id), plain(planner, DefaultSavePlanner)
+    writer, planner = writer_of(storage_writer, checkpoint_id), known_planner(planner, DefaultSavePlanner)
     _background.settle()
-    return _save(_names.flattened(_states(state_dict)), writer, planner, Meeting(process_group, no_dist))
+    return _save(_states(state_dict), writer, planner, Meeting(process_group, no_dist))
 
 
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
     """The older name of save."""
-    planner = plain(planner, DefaultSavePlanner)
+    planner = known_planner(planner, DefaultSavePlanner)
     meeting = Meeting(process_group, no_dist, coordinator_rank)
-    return _save(_names.flattened(_states(state_dict)), writer_of(storage_writer, None), planner, meeting)
+    return _save(_states(state_dict), writer_of(storage_writer, None), planner, meeting)
 
 
 class _Background:
@@ -179,16 +127,16 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
         raise NotImplementedError(
             "async_save: a thread of this process writes copies that it has made; leave these arguments out"
         )
-    writer, planner = writer_of(storage_writer, checkpoint_id), plain(planner, DefaultSavePlanner)
+    writer, planner = writer_of(storage_writer, checkpoint_id), known_planner(planner, DefaultSavePlanner)
     _background.settle()
-    done, flat = {}, {}
-    for name, (path, value) in _names.flattened(_states(state_dict)).items():
-        flat[name] = path, _snapshot(value, done) if isinstance(value, adjoin.Tensor) else value
+    done, copied = {}, {}
+    for path, value in _names.flattened(_states(state_dict)).values():
+        _names.put(copied, path, _snapshot(value, done) if isinstance(value, adjoin.Tensor) else value)
     meeting, future = Meeting(process_group, no_dist), _Future()
 
     def run():
         try:
-            future.set_result(_save(flat, writer, planner, meeting))
+            future.set_result(_save(copied, writer, planner, meeting))
         except BaseException as error:
             future.set_exception(error)
 

@@ -3,6 +3,7 @@
 import adjoin
 
 from ... import _C
+from . import _random as _random_parts
 from . import _rules
 from ._cut import Call, Choice, row
 from ._move import moved
@@ -178,8 +179,17 @@ def _wrapped(results, cut, choice, kind, mesh):
 
 
 def _random(kind, call, mesh, target):
-    """Random numbers depend on the place in the whole tensor: each process makes all of them and keeps its part."""
+    """Random numbers depend on the place in the whole tensor: each process makes those of its part, or all of them and keeps its part."""
     given = call.first()
+    if _random_parts.serves(call.name):
+        *words, seed, offset = call.args[1:]
+        placements = tuple(Replicate() if p.is_partial() else p for p in given.placements)
+        own = moved(given._local_tensor, given.shape, given.placements, placements, mesh)
+        made = _random_parts.part(call.name, tuple(words), seed, offset, tuple(given.shape), own, mesh, placements)
+        if target is None:
+            return kind._made(made, mesh, placements, tuple(given.shape))
+        target._local_tensor.copy_(moved(made, given.shape, placements, target.placements, mesh))
+        return target
     ones = adjoin.ones(tuple(given.shape), dtype=given.dtype)
     whole = (Replicate(),) * mesh.ndim
     args = [

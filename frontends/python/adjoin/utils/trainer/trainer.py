@@ -5,6 +5,8 @@ import random
 
 import adjoin
 
+from . import processes
+
 UNITS = ("batch", "iteration", "update", "epoch")
 
 
@@ -19,6 +21,10 @@ class Trainer:
 
     ``stats`` has what they found out, by name. ``save`` and ``load`` go on exactly where a run was, in the middle of an epoch too:
     the random state at its beginning is kept, and the batches that were seen are drawn again, not trained.
+
+    In several processes give the model in DistributedDataParallel, and a DataLoader with a DistributedSampler, whose epoch is set here.
+    All processes register the same plugins. ``stats`` are those of all together, so each process finds the same; rank 0 alone writes
+    lines, bars, pictures, files. A state has everybody's random state; a file of it goes on in another number of processes, too.
     """
 
     def __init__(self, model=None, criterion=None, optimizer=None, dataset=None):
@@ -29,6 +35,7 @@ class Trainer:
         self.stats = {}
         self.plugins = []
         self.stopped = False
+        self.rank, self.size = processes.place()
         self._at_start = None  # the random state at the beginning of this epoch
         self._here = None  # and where a loaded state was made
 
@@ -45,6 +52,8 @@ class Trainer:
     def call_plugins(self, unit, time, *args):
         """Calls those whose interval in that unit is over."""
         for plugin in self.plugins:
+            if plugin.first_alone and self.rank:
+                continue
             if any(name == unit and time % duration == 0 for duration, name in plugin.trigger_interval):
                 getattr(plugin, unit)(time, *args)
 
@@ -74,6 +83,8 @@ class Trainer:
             _set_random_state(self._here)
             self._here = None
         self._at_start = _random_state()
+        if hasattr(sampler := getattr(self.dataset, "sampler", None), "set_epoch"):
+            sampler.set_epoch(self.epochs)
         batches = iter(self.dataset)
         if sum(1 for _ in itertools.islice(batches, self.seen)) < self.seen:
             raise ValueError(f"Trainer: the epoch went on after batch {self.seen}, and the dataset has fewer now")
@@ -111,17 +122,16 @@ class Trainer:
     # Going on.
 
     def state_dict(self):
-        """All that a run needs to go on."""
+        """All that a run needs to go on; all processes call it together."""
         return {
-            "model": self.model.state_dict(),
+            "model": processes.bare(self.model).state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "iterations": self.iterations,
             "epochs": self.epochs,
-            "seen": self.seen,
+            "seen": self.seen * self.size,  # by all
             "stats": self.stats,
             "plugins": [plugin.state_dict() for plugin in self.plugins],
-            "at_start": self._at_start,
-            "here": _random_state(),
+            "random": processes.gathered({"at_start": self._at_start, "here": _random_state()}),
         }
 
     def load_state_dict(self, state):
@@ -129,20 +139,36 @@ class Trainer:
         if len(state["plugins"]) != len(self.plugins):
             have = f"it has {len(state['plugins'])}, here are {len(self.plugins)}"
             raise ValueError(f"Trainer: the state was made with other plugins: {have}; register the same ones first")
-        self.model.load_state_dict(state["model"])
+        random_states = state["random"]
+        if state["seen"] % self.size:
+            raise ValueError(
+                f"Trainer: the state was made in {len(random_states)} processes after {state['seen']} batches of an epoch, which are "
+                f"not to be dealt to {self.size}; go on in as many, or from a state at the end of an epoch"
+            )
+        processes.bare(self.model).load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.iterations, self.epochs, self.seen = state["iterations"], state["epochs"], state["seen"]
+        self.iterations, self.epochs, self.seen = state["iterations"], state["epochs"], state["seen"] // self.size
         for name, values in state["stats"].items():
             self.stats.setdefault(name, {}).update(values)
         for plugin, kept in zip(self.plugins, state["plugins"]):
             plugin.load_state_dict(kept)
-        self._at_start, self._here = state["at_start"], state["here"]
+        mine = random_states[self.rank % len(random_states)]
+        self._at_start, self._here = mine["at_start"], mine["here"]
+        if self.rank >= len(random_states):  # a process more has numbers of its own
+            _set_random_state(self._here)
+            adjoin.manual_seed(adjoin.randint(2**62, ()).item() + self.rank)
+            random.seed(adjoin.initial_seed())
+            self._here = _random_state()
 
     def save(self, path):
-        """Writes the state; a file of that name is there whole, the old one or the new one, at any time."""
+        """Writes the state; a file of that name is there whole, the old one or the new one, at any time. In several processes all call
+        it, and rank 0 writes."""
         import os
 
-        adjoin.save(self.state_dict(), f"{path}.part")
+        state = self.state_dict()
+        if self.rank:
+            return
+        adjoin.save(state, f"{path}.part")
         os.replace(f"{path}.part", path)
 
     def load(self, path):

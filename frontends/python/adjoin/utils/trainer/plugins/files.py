@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+from .. import processes
 from .plugin import Plugin, value_of
 
 
@@ -20,7 +21,8 @@ class SaverPlugin(Plugin):
 
     def register(self, trainer):
         super().register(trainer)
-        self.path.mkdir(parents=True, exist_ok=True)
+        if trainer.rank == 0:
+            self.path.mkdir(parents=True, exist_ok=True)
 
     def _save(self, unit, i):
         value = None if self.best is None else value_of(self.trainer.stats, self.best)
@@ -30,6 +32,8 @@ class SaverPlugin(Plugin):
             self.reached = value
         last = self.path / "last.pt"
         self.trainer.save(last)
+        if self.trainer.rank:
+            return
         for name, wanted in ((f"{unit}-{i}.pt", self.keep_old_checkpoints), ("best.pt", better)):
             if wanted:
                 part = self.path / f"{name}.part"
@@ -46,9 +50,9 @@ class SaverPlugin(Plugin):
     update = iteration
 
     def resume(self):
-        """Whether there was a state to go on from."""
+        """Whether there was a state to go on from. Several processes read one file: the folder is one that all of them see."""
         last = self.path / "last.pt"
-        if not last.exists():
+        if not processes.of_first(last.exists):
             return False
         self.trainer.load(last)
         return True

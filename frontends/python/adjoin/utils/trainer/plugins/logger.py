@@ -13,6 +13,7 @@ class Logger(Plugin):
     """
 
     separator = "   "
+    first_alone = True
 
     def __init__(self, fields, interval=None, file=None):
         super().__init__(interval or [(1, "iteration"), (1, "epoch")])
@@ -44,6 +45,8 @@ class Logger(Plugin):
 
 class ProgressBar(Plugin):
     """A bar for each epoch, with fields of stats behind it; a line now and then where there is no terminal."""
+
+    first_alone = True
 
     def __init__(self, fields=("loss.running_avg",), file=None, interval=10.0):
         super().__init__([(1, "iteration"), (1, "epoch")])

@@ -4,6 +4,7 @@ import time
 
 import adjoin
 
+from .. import processes
 from .plugin import Plugin
 
 
@@ -11,7 +12,7 @@ class Monitor(Plugin):
     """A number of each step, ``_get_value(i, input, target, output, loss)``.
 
     ``running_avg`` is one in which older steps fade by ``smoothing``; ``epoch_mean`` that of the last epoch. Fields of stats that begin
-    with log say how a Logger writes them.
+    with log say how a Logger writes them. In several processes the number is the mean of all.
     """
 
     stat_name = "value"
@@ -38,7 +39,7 @@ class Monitor(Plugin):
 
     def iteration(self, *step):
         stats = self.trainer.stats[self.stat_name]
-        stats["last"] = value = self._get_value(*step)
+        stats["last"] = value = processes.total(self._get_value(*step))[0] / self.trainer.size
         self.sum, self.count = self.sum + value, self.count + 1
         if self.with_running_average:
             before = stats.get("running_avg", value)
@@ -106,7 +107,7 @@ class TimeMonitor(Monitor):
 
 
 class ProgressMonitor(Plugin):
-    """Samples of this epoch: ``samples_used`` of ``epoch_size``, ``percent``."""
+    """Samples of this epoch: ``samples_used`` of ``epoch_size``, ``percent``; those of all processes."""
 
     stat_name = "progress"
 
@@ -116,7 +117,10 @@ class ProgressMonitor(Plugin):
     def register(self, trainer):
         super().register(trainer)
         loader = trainer.dataset
-        size = len(loader.dataset) if hasattr(loader, "dataset") else sum(len(batch[0]) for batch in loader)
+        if hasattr(loader, "dataset"):
+            size = getattr(getattr(loader, "sampler", None), "total_size", None) or len(loader.dataset)
+        else:
+            size = int(processes.total(sum(len(batch[0]) for batch in loader))[0])
         fields = ["{samples_used}/{epoch_size} ({percent:.2f}%)"]
         trainer.stats[self.stat_name] = {
             "samples_used": 0,
@@ -129,7 +133,7 @@ class ProgressMonitor(Plugin):
         stats = self.trainer.stats[self.stat_name]
         if self.trainer.seen == 1:
             stats["samples_used"] = 0
-        stats["samples_used"] += len(input)
+        stats["samples_used"] += int(processes.total(len(input))[0])
         stats["last"] = stats["percent"] = 100.0 * stats["samples_used"] / stats["epoch_size"]
 
     def epoch(self, i):
@@ -139,7 +143,7 @@ class ProgressMonitor(Plugin):
 
 class Validation(Plugin):
     """Loss and accuracy on other data after each epoch, the model in its mode of evaluation: ``validation_loss``,
-    ``validation_accuracy``."""
+    ``validation_accuracy``. Several processes may each have a part of the data."""
 
     def __init__(self, dataset, interval=(1, "epoch"), accuracy=True):
         super().__init__(interval)
@@ -154,15 +158,17 @@ class Validation(Plugin):
 
     def epoch(self, i):
         trainer, sums, count = self.trainer, [0.0, 0.0], 0
-        trained = trainer.model.training
-        trainer.model.eval()
+        model = processes.bare(trainer.model)  # each by itself: the parts may be of different lengths
+        trained = model.training
+        model.eval()
         with adjoin.no_grad():
             for input, target in self.dataset:
-                output = trainer.model(input)
+                output = model(input)
                 sums[0] += trainer.criterion(output, target).item() * len(input)
                 sums[1] += _percent_right(output, target) * len(input) if self.accuracy else 0
                 count += len(input)
-        trainer.model.train(trained)
+        model.train(trained)
+        *sums, count = processes.total(*sums, count)
         for name, total in zip(["loss", "accuracy"] if self.accuracy else ["loss"], sums):
             trainer.stats[f"validation_{name}"].update(last=total / count, epoch_mean=total / count)
 

@@ -6,6 +6,8 @@ from .plugin import Plugin, value_of
 class Plot(Plugin):
     """Draws ``path``, a PNG with one plot for each field, after each epoch; ``lines`` has the numbers. matplotlib is wanted."""
 
+    first_alone = True
+
     def __init__(self, path, fields=("loss",), interval=None, title=""):
         super().__init__(interval or [(1, "iteration"), (1, "epoch")])
         self.path, self.fields, self.title = path, [fields] if isinstance(fields, str) else list(fields), title
@@ -35,6 +37,8 @@ class Plot(Plugin):
 class TensorBoard(Plugin):
     """Writes fields of stats for TensorBoard: those with a number at each step, and the means of each epoch."""
 
+    first_alone = True
+
     def __init__(self, log_dir=None, fields=("loss",), interval=None):
         super().__init__(interval or [(1, "iteration"), (1, "epoch")])
         self.log_dir, self.fields = log_dir, [fields] if isinstance(fields, str) else list(fields)
@@ -43,7 +47,7 @@ class TensorBoard(Plugin):
         from ...tensorboard import SummaryWriter
 
         super().register(trainer)
-        self.writer = SummaryWriter(self.log_dir)
+        self.writer = SummaryWriter(self.log_dir) if trainer.rank == 0 else None
 
     def iteration(self, i, *step):
         for field in self.fields:

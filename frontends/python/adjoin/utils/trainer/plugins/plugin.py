@@ -2,7 +2,10 @@
 
 
 class Plugin:
-    """Defines ``register(trainer)`` and a method for each unit among its intervals."""
+    """Defines ``register(trainer)`` and a method for each unit among its intervals. ``first_alone``: of several processes rank 0 calls it,
+    and it may ask the others nothing."""
+
+    first_alone = False
 
     def __init__(self, interval=None):
         self.trigger_interval = [interval] if isinstance(interval, tuple) else list(interval or ())

@@ -1,0 +1,1 @@
+"""adjoin.distributed.algorithms._checkpoint: modules whose inner results are computed again in backward."""
