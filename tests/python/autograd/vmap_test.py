@@ -1,5 +1,7 @@
 """tests/python/autograd/vmap_test.py: func.vmap: levels inside each other, derivatives, writes, draws, functions of users, refusals."""
 
+import collections
+import functools
 import subprocess
 import sys
 
@@ -240,3 +242,49 @@ def test_permutations_are_those_of_a_loop(n):
     made = vmap(lambda v: v[adjoin.randperm(len(v))], randomness="same")(adjoin.arange(12).reshape(3, 4))
     adjoin.manual_seed(n)
     assert adjoin.equal(made, adjoin.arange(12).reshape(3, 4)[:, adjoin.randperm(4)])
+
+
+@pytest.mark.parametrize(
+    "transform", [vmap, adjoin.func.grad, adjoin.func.grad_and_value, adjoin.func.jacrev, adjoin.func.jacfwd]
+)
+def test_a_transformed_function_has_the_name_and_the_words_of_its_own(transform):
+    def square(x: float) -> float:
+        """x by itself."""
+        return (x * x).sum()
+
+    square.mark = [1]
+    made = transform(square)
+    assert (made.__name__, made.__qualname__, made.__doc__) == ("square", square.__qualname__, square.__doc__)
+    assert (made.__module__, made.mark, made.__wrapped__) == (__name__, [1], square)
+    assert made.__annotations__ == {"x": float, "return": float}
+    made.other = 2
+    assert not hasattr(square, "other")
+    part = functools.partial(lambda y, x: (x * y).sum(), adjoin.ones(2))
+    assert transform(part).__wrapped__ is part
+
+
+def test_arguments_and_results_in_a_structure_of_their_own():
+    class Pair(tuple):
+        pass
+
+    Point = collections.namedtuple("Point", "x y")
+
+    class Words(dict):
+        pass
+
+    x = adjoin.arange(3.0) + 1
+    tree = Words(a=Point(x, [2 * x, "word"]), b=Pair((3 * x, None)))
+    loss = lambda t: (t["a"].x * t["a"].y[0]).sum() + (t["b"][0] ** 2).sum()
+    found = adjoin.func.grad(loss)(tree)
+    assert type(found) is Words and type(found["a"]) is Point and type(found["b"]) is Pair
+    assert found["a"].y[1] == "word" and found["b"][1] is None
+    for given, wanted in ((found["a"].x, 2 * x), (found["a"].y[0], x), (found["b"][0], 6 * x)):
+        assert adjoin.equal(given, wanted)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        adjoin.func.grad(lambda t: x.sum())(endless)
+    with pytest.raises(ValueError, match="values"):
+        adjoin._C.tree_fill([x, x], [x])
+    with pytest.raises(ValueError, match="values"):
+        adjoin._C.tree_fill([x], [x, x])
