@@ -1,5 +1,7 @@
 """adjoin._forward: derivatives of functions in forward mode: one call of the function, with a tangent beside each value."""
 
+import itertools
+
 from . import _C
 from ._vmap import _wraps, vmap
 
@@ -32,10 +34,31 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
         aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None
     finally:
         _C.transform_leave(level)
-    if strict and any(tangent is None for _, tangent in parted):
+    return *_parted(result, parted, strict), aux
+
+
+def _pushed_tensors(func, primals, tangents, strict):
+    """``_pushed``, of tensors in no structure."""
+    level = _C.transform_enter(_DUAL, 1, 0)
+    try:
+        result = func(*map(_C.transform_dual, primals, tangents, itertools.repeat(level)))
+        if isinstance(result, _C.Tensor):
+            value, moved = _C.transform_undual(result, level)
+        else:
+            moved, parts = None, [_C.transform_undual(x, level) for x in _checked(result)]
+    finally:
+        _C.transform_leave(level)
+    if moved is not None:
+        return value, moved
+    return _parted(result, [(value, None)] if isinstance(result, _C.Tensor) else parts, strict)
+
+
+def _parted(result, parts, strict):
+    """(result, its tangents), of the values and tangents of its tensors."""
+    if strict and any(tangent is None for _, tangent in parts):
         raise RuntimeError("jvp: a result does not depend on the primals, and strict is on")
-    moved = [_zero(x) if t is None else t for x, t in parted]
-    return _fill(result, [x for x, _ in parted]), _fill(result, moved), aux
+    moved = [_zero(x) if t is None else t for x, t in parts]
+    return _fill(result, [x for x, _ in parts]), _fill(result, moved)
 
 
 def _zero(x):
@@ -54,8 +77,6 @@ def _checked(result):
         elif not isinstance(tree, _C.Tensor):
             raise RuntimeError(f"jvp: the function must return tensors, it returned {type(tree).__name__}")
 
-    if isinstance(result, _C.Tensor):
-        return [result]
     look(result)
     return _leaves(result)
 
@@ -69,6 +90,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise RuntimeError(
             f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
         )
+    if not has_aux and _C.transform_alike(primals, tangents):
+        return _pushed_tensors(func, primals, tangents, strict)
     along = _leaves(tangents)
     shapes = [x.shape for x in _leaves(primals)], [x.shape for x in along]
     if shapes[0] != shapes[1]:
@@ -106,7 +129,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
                 raise RuntimeError(f"jacfwd: an argument is {x.dtype}; floating or complex ones have derivatives")
         sizes = [x.numel() for x in chosen]
         count = sum(sizes)
-        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        starts = [0, *itertools.accumulate(sizes)][:-1]
 
         def along(*tangents):
             _, moved, aux = _pushed(func, args, kwargs, numbers, tangents, has_aux)

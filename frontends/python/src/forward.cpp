@@ -3,6 +3,8 @@
 #include <adjoin/abi/transform.h>
 #include <adjoin/abi/wrap.h>
 
+#include <algorithm>
+
 #include "errors.hpp"
 #include "extension.hpp"
 #include "function.hpp"
@@ -46,6 +48,21 @@ PyObject* transform_undual(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return first && second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
 }
 
+// transform_alike(primals, tangents): are these tuples of tensors, each tangent of the shape of its
+// primal?
+PyObject* transform_alike(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || !PyTuple_CheckExact(args[0]) || !PyTuple_CheckExact(args[1]) ||
+      PyTuple_GET_SIZE(args[0]) != PyTuple_GET_SIZE(args[1]))
+    Py_RETURN_FALSE;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); ++i) {
+    PyObject *x = PyTuple_GET_ITEM(args[0], i), *t = PyTuple_GET_ITEM(args[1], i);
+    if (!is_exact_tensor(x) || !is_exact_tensor(t)) Py_RETURN_FALSE;
+    const DLTensor &a = tensor_of(x)->dl, &b = tensor_of(t)->dl;
+    if (a.ndim != b.ndim || !std::equal(a.shape, a.shape + a.ndim, b.shape)) Py_RETURN_FALSE;
+  }
+  Py_RETURN_TRUE;
+}
+
 // transform_level(t): the level that it is a tensor of; 0: of none.
 PyObject* transform_level(PyObject*, PyObject* t) {
   static const auto* wraps = static_cast<const aj_wrappers*>(aj_get_interface("x.wrap", 1));
@@ -71,6 +88,7 @@ PyObject* transform_above(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"transform_dual", method(transform_dual), METH_FASTCALL, nullptr},
+    {"transform_alike", method(transform_alike), METH_FASTCALL, nullptr},
     {"transform_undual", method(transform_undual), METH_FASTCALL, nullptr},
     {"transform_level", transform_level, METH_O, nullptr},
     {"transform_kind", transform_kind, METH_O, nullptr},

@@ -27,12 +27,12 @@ bool take(PyObject* const* args, Py_ssize_t n, Py_ssize_t want, aj_tensor** t, i
 }
 
 // transform_enter(kind, size, randomness): the level.
-PyObject* transform_enter(PyObject*, PyObject* args) {
-  int kind, randomness;
-  long long size;
+PyObject* transform_enter(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 3) return PyErr_Format(PyExc_TypeError, "transform_enter: 3 numbers are wanted");
+  const auto kind = int32_t(PyLong_AsLong(args[0])), randomness = int32_t(PyLong_AsLong(args[2]));
+  const int64_t size = PyLong_AsLongLong(args[1]);
   int32_t level;
-  if (!PyArg_ParseTuple(args, "iLi", &kind, &size, &randomness) || !table() ||
-      failed(table()->enter(kind, size, randomness, &level)))
+  if (PyErr_Occurred() || !table() || failed(table()->enter(kind, size, randomness, &level)))
     return nullptr;
   return PyLong_FromLong(level);
 }
@@ -218,7 +218,7 @@ PyObject* transform_loops_forbid(PyObject*, PyObject* on) {
 }
 
 PyMethodDef functions[] = {
-    {"transform_enter", transform_enter, METH_VARARGS, nullptr},
+    {"transform_enter", method(transform_enter), METH_FASTCALL, nullptr},
     {"transform_leave", transform_leave, METH_O, nullptr},
     {"transform_batched", method(transform_batched), METH_FASTCALL, nullptr},
     {"transform_unbatched", method(transform_unbatched), METH_FASTCALL, nullptr},
