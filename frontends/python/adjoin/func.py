@@ -118,12 +118,13 @@ def _outputs(tree, recorded):
     return tree if recorded else _C.tree_detached(tree)
 
 
-def _derivatives(outputs, leaves, weights=None):
+def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
+    """recorded: they have a history themselves; again: the outputs will be asked for more."""
     wanted = [x for x in outputs if x.requires_grad]
     if not wanted:
         return [adjoin.zeros_like(x) for x in leaves]
     weights = weights and [w for x, w in zip(outputs, weights, strict=True) if x.requires_grad]
-    found = _C.grad(wanted, leaves, weights, None, True, True)
+    found = _C.grad(wanted, leaves, weights, recorded or again, recorded, True)
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
 
 
@@ -140,6 +141,10 @@ class _Called:
             self.args[n] = _C.transform_inputs(self.args[n], self.leaves)
         result = func(*self.args, **kwargs)
         self.result, self.aux = result if has_aux else (result, None)
+
+    def depended_on(self):
+        """Is a derivative of it to be recorded: at its own level, or at one around?"""
+        return self.recorded or _C.transform_recorded(self.result)
 
     def by_argument(self, derivatives):
         """The leaves' derivatives as trees like the arguments."""
@@ -159,7 +164,7 @@ def _differentiated(func, argnums, has_aux, args, kwargs):
         if not isinstance(value, adjoin.Tensor) or value.dim():
             told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
             raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
-        made = call.by_argument(_derivatives([value], call.leaves))
+        made = call.by_argument(_derivatives([value], call.leaves, None, call.depended_on(), again=False))
     return call.outputs(made, value, call.aux)
 
 
@@ -199,9 +204,10 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     def jacobian(*args, **kwargs):
         with adjoin.enable_grad():
             call = _Called(func, argnums, has_aux, args, kwargs)
+            recorded = call.depended_on()
 
             def rows_of(output):
-                rows = _rows(output, call.leaves, chunk_size)
+                rows = _rows(output, call.leaves, chunk_size, recorded)
                 return call.by_argument([_shaped(r, output, x) for r, x in zip(rows, call.leaves, strict=True)])
 
             made = _map(call.result, rows_of)
@@ -218,27 +224,28 @@ def _shaped(rows, output, x):
     return rows.reshape(output.shape + x.shape)
 
 
-def _rows(output, leaves, chunk_size):
+def _rows(output, leaves, chunk_size, recorded):
     """For each leaf the derivatives of all elements of the output, one below the other."""
     count = output.numel()
     if not count or not output.requires_grad:
         return [x.new_zeros((count, *x.shape)) for x in leaves]
     if count == 1:
-        return _derivatives([output], leaves, [adjoin.ones_like(output)])
+        return _derivatives([output], leaves, [adjoin.ones_like(output)], recorded)
     unit = adjoin.eye(count, dtype=output.dtype, device=output.device)
     if output.dim() != 1:
         unit = unit.reshape((count, *output.shape))
     if chunk_size is None or chunk_size >= count:
-        return _pulled(output, leaves, unit)
-    parts = [_pulled(output, leaves, unit[first : first + chunk_size]) for first in range(0, count, chunk_size)]
+        return _pulled(output, leaves, unit, recorded)
+    chunks = (unit[first : first + chunk_size] for first in range(0, count, chunk_size))
+    parts = [_pulled(output, leaves, chunk, recorded) for chunk in chunks]
     return [adjoin.cat(column) for column in zip(*parts, strict=True)]
 
 
-def _pulled(output, leaves, weights):
+def _pulled(output, leaves, weights, recorded):
     """One backward pass for all weights, which lie one below the other."""
     level = enter_batch(weights.shape[0], "same")
     try:
-        found = _derivatives([output], leaves, [_C.transform_batched(weights, 0, level)])
+        found = _derivatives([output], leaves, [_C.transform_batched(weights, 0, level)], recorded)
         return [_C.transform_unbatched(x, 0, level) for x in found]
     finally:
         leave_batch()
@@ -288,12 +295,14 @@ def vjp(func, *primals, has_aux=False):
         inputs = _C.transform_inputs(primals, leaves)
         result = func(*inputs)
         outputs, aux = result if has_aux else (result, None)
-    ends = _leaves(outputs)
+    ends, around = _leaves(outputs), _C.transform_recorded(outputs)
 
     def pull_back(cotangents):
         with adjoin.enable_grad():
-            found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents)))
-        return _outputs(found, recorded or _C.tree_recorded(cotangents))
+            kept = recorded or _C.tree_recorded(cotangents)
+            along = kept or around or _C.transform_recorded(cotangents)
+            found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents), along))
+        return _outputs(found, kept)
 
     outputs = _outputs(outputs, recorded)
     return (outputs, pull_back, _outputs(aux, recorded)) if has_aux else (outputs, pull_back)
