@@ -6,6 +6,8 @@
 
 #include <adjoin/kit/spectral.hpp>
 #include <adjoin/kit/view.hpp>
+#include <algorithm>
+#include <cstring>
 
 namespace adjoin {
 namespace AJ_HIDDEN kit {
@@ -68,6 +70,46 @@ inline void plain_linalg(const aj_linalg_problem& p) {
   });
 }
 
+// Four rows of four.
+inline void turn_square(const float* from, int64_t down, float* to, int64_t step) {
+  using Four = float __attribute__((vector_size(16)));
+  Four x[4], y[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&x[i], from + i * down, sizeof x[i]);
+  for (int i = 0; i < 2; ++i) {
+    y[i] = __builtin_shufflevector(x[i], x[i + 2], 0, 4, 1, 5);
+    y[i + 2] = __builtin_shufflevector(x[i], x[i + 2], 2, 6, 3, 7);
+  }
+  for (int i = 0; i < 4; i += 2) {
+    x[i] = __builtin_shufflevector(y[i], y[i + 1], 0, 4, 1, 5);
+    x[i + 1] = __builtin_shufflevector(y[i], y[i + 1], 2, 6, 3, 7);
+  }
+  for (int i = 0; i < 4; ++i) std::memcpy(to + i * step, &x[i], sizeof x[i]);
+}
+
+// to(c, r) = from(r, c), r below `rows`, c below `columns`: rows of `from` lie `down` apart, those
+// of `to` `step`. Squares are turned in registers.
+template <class T>
+void turn_over(const T* from, int64_t down, int64_t rows, int64_t columns, T* to, int64_t step) {
+  constexpr int64_t tile = 16;
+  auto plainly = [&](int64_t r, int64_t last_r, int64_t c, int64_t last_c) {
+    for (int64_t j = c; j < last_c; ++j)
+      for (int64_t i = r; i < last_r; ++i) to[j * step + i] = from[i * down + j];
+  };
+  for (int64_t c = 0; c < columns; c += tile)
+    for (int64_t r = 0; r < rows; r += tile) {
+      const int64_t last_r = std::min(rows, r + tile), last_c = std::min(columns, c + tile);
+      if constexpr (std::is_same_v<T, float>) {
+        if (last_r == r + tile && last_c == c + tile) {
+          for (int64_t i = r; i < last_r; i += 4)
+            for (int64_t j = c; j < last_c; j += 4)
+              turn_square(from + i * down + j, down, to + j * step + i, step);
+          continue;
+        }
+      }
+      plainly(r, last_r, c, last_c);
+    }
+}
+
 // The matrices of a tensor, one after the other, each column by column: where they lie, or a copy.
 template <class T>
 class Stack {
@@ -90,6 +132,19 @@ class Stack {
     if (s.memory_) s.read(t);
     return s;
   }
+  // A copy, for what is the same of square matrices and their transposed: of those that are copied
+  // faster.
+  static Stack either_way(TensorView t) {
+    Stack s(t, true);
+    if (t.stride(-1) != 1) {
+      s.read(t);
+      return s;
+    }
+    for (int64_t i = 0; i < s.batch; ++i)
+      for (int64_t r = 0; r < s.rows; ++r)
+        std::copy_n(of_stack<const T>(t, i) + r * t.stride(-2), s.columns, s[i] + r * s.columns);
+    return s;
+  }
   T* operator[](int64_t i) const { return data_ + i * rows * columns; }
   factor::Matrix<T> at(int64_t i) const { return {(*this)[i], rows, columns, ld()}; }
   int64_t ld() const { return std::max<int64_t>(1, rows); }
@@ -97,11 +152,21 @@ class Stack {
 
   // The upper left part of each from another tensor, which broadcasts.
   void read(TensorView from) {
-    for (int64_t i = 0; i < batch; ++i) move<const T>(from, i, [](const T& x, T& own) { own = x; });
+    for (int64_t i = 0; i < batch; ++i) {
+      const int64_t m = std::min(rows, from.size(-2)), n = std::min(columns, from.size(-1));
+      if (from.stride(-1) == 1)
+        turn_over(of_stack<const T>(from, i), from.stride(-2), m, n, (*this)[i], rows);
+      else
+        move<const T>(from, i, [](const T& x, T& own) { own = x; });
+    }
   }
   void commit() {
     if (!memory_) return;
-    for (int64_t i = 0; i < batch; ++i) move<T>(view_, i, [](T& x, const T& own) { x = own; });
+    for (int64_t i = 0; i < batch; ++i)
+      if (view_.stride(-1) == 1)
+        turn_over((*this)[i], rows, columns, rows, of_stack<T>(view_, i), view_.stride(-2));
+      else
+        move<T>(view_, i, [](T& x, const T& own) { x = own; });
   }
 
  private:
@@ -115,13 +180,18 @@ class Stack {
     }
     return true;
   }
-  template <class Other, class F>
-  void move(TensorView t, int64_t i, F f) const {
-    constexpr int64_t tile = 16;
+  // Matrix i of a tensor's.
+  template <class Other>
+  static Other* of_stack(const TensorView& t, int64_t i) {
     int64_t offset = 0, rest = i;
     for (int64_t d = t.ndim() - 3; d >= 0; rest /= t.size(d), --d)
       offset += rest % t.size(d) * t.stride(d);
-    Other* other = reinterpret_cast<Other*>(const_cast<char*>(t.bytes())) + offset;
+    return reinterpret_cast<Other*>(const_cast<char*>(t.bytes())) + offset;
+  }
+  template <class Other, class F>
+  void move(TensorView t, int64_t i, F f) const {
+    constexpr int64_t tile = 16;
+    Other* other = of_stack<Other>(t, i);
     const int64_t m = std::min(rows, t.size(-2)), n = std::min(columns, t.size(-1)),
                   down = t.stride(-2), right = t.stride(-1);
     T* own = (*this)[i];
@@ -515,7 +585,7 @@ struct Factorings {
   }
   template <class T, class F>
   static void determinants(const Args& args, F each_one) {
-    Stack<T> a = Stack<T>::of(args.tensor(0), true);
+    Stack<T> a = Stack<T>::either_way(args.tensor(0));
     Dense<T> out(args.result(0));
     std::unique_ptr<int32_t[]> numbers(new int32_t[size_t(a.batch * (a.rows + 1)) + 1]);
     int32_t* pivots = numbers.get() + a.batch;

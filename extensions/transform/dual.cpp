@@ -8,17 +8,12 @@
 #include <adjoin/kit/ops.hpp>
 #include <map>
 
-#include "jvp.hpp"
 #include "origin.hpp"
 
 namespace adjoin::transform {
 namespace {
 
 using namespace jvp;
-
-bool can_move(DLDataType d) {
-  return d.code == kDLFloat || d.code == kDLBfloat || d.code == kDLComplex;
-}
 
 aj_op_info info_of(const aj_op* op) {
   aj_op_info info{};
@@ -166,15 +161,6 @@ bool shows_another(const aj_value& made) {
   uint32_t n = 0;
   const aj_value* items = core().list_get(made.v.object, &n);
   return n && items[0].v.tensor->obj.flags & AJ_TENSOR_VIEW;
-}
-
-bool may_share(const Tensor& a, const Tensor& b) {
-  if (a.get() == b.get() || !a.has_memory() || !b.has_memory()) return true;
-  void* data;
-  uint64_t bytes, offset, ids[2];
-  check(core().tensor_storage(a.get(), &data, &bytes, &offset, &ids[0]));
-  check(core().tensor_storage(b.get(), &data, &bytes, &offset, &ids[1]));
-  return ids[0] == ids[1];
 }
 
 // A result's tangent may be that of an argument, which is then no more its own.
@@ -332,6 +318,15 @@ std::string told(const Tensor& t) {
 
 }  // namespace
 
+bool may_share(const Tensor& a, const Tensor& b) {
+  if (a.get() == b.get() || !a.has_memory() || !b.has_memory()) return true;
+  void* data;
+  uint64_t bytes, offset, ids[2];
+  check(core().tensor_storage(a.get(), &data, &bytes, &offset, &ids[0]));
+  check(core().tensor_storage(b.get(), &data, &bytes, &offset, &ids[1]));
+  return ids[0] == ids[1];
+}
+
 Tensor tangent_of(Payload& p) {
   if (!p.view) return Tensor::borrow(p.tangent);
   auto& base = *static_cast<Payload*>(core().object_payload(p.view->base));
@@ -362,6 +357,7 @@ Tensor tangent_of(Payload& p) {
 
 void call_dual(Level& l, aj_call* call) {
   const Rule& rule = rule_of(call->op);
+  if (call_plain_dual(rule, l, call)) return;
   const bool first = rule.writes_first;
   const bool in_place = !first && call->nrets && call->rets[0].tag == AJ_TENSOR && call->nargs &&
                         call->args[0].tag == AJ_TENSOR &&

@@ -78,8 +78,7 @@ Rule make_rule(const aj_op* op) {
   if (const Written* w = written_rule(kit::view_of(info.name))) {
     r.how = w->how;
     r.fn = w->rule;
-    r.holomorphic |=
-        w->how == How::elementwise && w->rule == nullptr && is_elementwise(kit::view_of(info.kind));
+    r.holomorphic |= w->how == How::elementwise && is_elementwise(kit::view_of(info.kind));
   }
   return r;
 }
@@ -133,11 +132,28 @@ bool any_complex(const Rule& rule, const Forward& f) {
   return found;
 }
 
+// n zeros: few of them on the stack.
+template <class T>
+class Zeros {
+ public:
+  explicit Zeros(size_t n) : many_(n > kFew ? n : 0), at_(n > kFew ? many_.data() : few_) {}
+  Zeros(const Zeros&) = delete;
+  T* data() { return at_; }
+  T& operator[](size_t i) { return at_[i]; }
+
+ private:
+  static constexpr size_t kFew = 8;
+  T few_[kFew] = {};
+  std::vector<T> many_;
+  T* at_;
+};
+
 void elementwise(const Rule& rule, const Forward& f) {
   if (any_complex(rule, f) && !rule.holomorphic) return derivative_twice(rule, f);
+  if (rule.fn) return rule.fn(f);
   const Tensor& result = Tensor::view(f.rets[0].v.tensor);
-  std::vector<uint8_t> needs(f.tangents.size());
-  std::vector<aj_tensor*> grads(f.tangents.size());
+  Zeros<uint8_t> needs(f.tangents.size());
+  Zeros<aj_tensor*> grads(f.tangents.size());
   each_input(rule, f.args, f.nargs, [&](aj_tensor* t, uint32_t n, uint32_t param, uint32_t item) {
     if (!f.moves(n)) return;
     const Tensor& input = Tensor::view(t);
@@ -216,18 +232,36 @@ void viewed(const Forward& f) {
 
 }  // namespace
 
-const Rule& rule_of(const aj_op* op) {
+namespace {
+
+const Rule& shared_rule(const aj_op* op, uint64_t now) {
   static std::mutex lock;
   static auto& rules = *new std::unordered_map<const aj_op*, Rule*>;
   static uint64_t revision = 0;
   std::lock_guard held(lock);
-  if (services().revision() != revision) {  // a plugin came or went; old rules may be in use
+  if (now != revision) {  // a plugin came or went; old rules may be in use
     rules.clear();
-    revision = services().revision();
+    revision = now;
   }
   Rule*& r = rules[op];
   if (!r) r = new Rule(make_rule(op));
   return *r;
+}
+
+}  // namespace
+
+const Rule& rule_of(const aj_op* op) {
+  struct Slot {
+    const aj_op* op;
+    const Rule* rule;
+    uint64_t revision;
+  };
+  static thread_local Slot slots[64];
+  const uint64_t now = services().revision();
+  const auto address = reinterpret_cast<uintptr_t>(op);
+  Slot& slot = slots[(address >> 6 ^ address >> 12) & 63];
+  if (slot.op != op || slot.revision != now) slot = {op, &shared_rule(op, now), now};
+  return *slot.rule;
 }
 
 uint32_t count_inputs(const Rule& rule, const aj_value* args, uint32_t nargs) {

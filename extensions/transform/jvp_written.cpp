@@ -199,6 +199,22 @@ void addmm_rule(const Forward& f) {  // (input, mat1, mat2, beta, alpha)
   f.out[0] = f.out[0].defined() ? f.out[0] + t : expand(t, at.result(0).shape());
 }
 
+void product_rule(const Forward& f) {  // mul(input, other): promotion is that of the values
+  const At at(f);
+  auto times = [&](uint32_t i) {  // the tangent of one, by the other
+    const Tensor& t = f.tangents[i];
+    return f.args[1 - i].tag == AJ_TENSOR ? t * at.tensor(1 - i) : t * at.scalar(1 - i);
+  };
+  if (f.moves(0)) f.out[0] = times(0);
+  if (!f.moves(1)) return;
+  if (!f.out[0].defined())
+    f.out[0] = times(1);
+  else if (at.tensor(0).dtype() == at.tensor(1).dtype())
+    f.out[0] = addcmul(f.out[0], at.tensor(0), f.tangents[1]);
+  else
+    f.out[0] = f.out[0] + times(1);
+}
+
 constexpr Written kRows[] = {
     {"sort", How::written, gathered},
     {"topk", How::written, gathered},
@@ -244,7 +260,7 @@ constexpr Written kRows[] = {
     // Holomorphic.
     {"add", How::elementwise, nullptr},
     {"sub", How::elementwise, nullptr},
-    {"mul", How::elementwise, nullptr},
+    {"mul", How::elementwise, product_rule},
     {"div", How::elementwise, nullptr},
     {"neg", How::elementwise, nullptr},
     {"exp", How::elementwise, nullptr},

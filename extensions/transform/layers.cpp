@@ -1,6 +1,6 @@
 // extensions/transform/layers.cpp: rules of convolutions and normalizations.
 #include <adjoin/kit/ops.hpp>
-#include <numeric>
+#include <algorithm>
 
 #include "written.hpp"
 
@@ -29,6 +29,65 @@ Tensor into_channels(const Tensor& t) { return merged(transpose(t, 0, 1), 1); }
 // And out of them.
 Tensor out_of_channels(const Tensor& t, int64_t size) {
   return transpose(divided(t, 1, size), 0, 1);
+}
+
+using Sizes = std::span<const int64_t>;
+Sizes sizes_at(const Batch& b, uint32_t i) { return {b.args[i].v.ints, b.args[i].aux}; }
+
+// What the weight at each place is multiplied with: [B, C * K, N * L], K places of a kernel, L of a
+// result. x is [B, N, C, ...].
+Tensor patches_of(const Tensor& x, Sizes kernel, Sizes stride, Sizes padding, Sizes dilation) {
+  const auto d = int64_t(kernel.size());
+  Tensor seen = x;
+  if (std::ranges::any_of(padding, [](int64_t p) { return p != 0; })) {
+    std::vector<int64_t> edges;
+    for (int64_t i = d; i-- > 0;) edges.insert(edges.end(), 2, padding[size_t(i)]);
+    seen = constant_pad_nd(seen, edges);
+  }
+  for (int64_t i = 0; i < d; i++) {
+    const auto k = size_t(i);
+    seen = unfold(seen, 3 + i, (kernel[k] - 1) * dilation[k] + 1, stride[k]);
+    if (dilation[k] > 1)
+      seen = slice(seen, seen.ndim() - 1, std::nullopt, std::nullopt, dilation[k]);
+  }
+  std::vector<int64_t> order = {0, 2};  // of B, N, C, the result's dimensions, the kernel's
+  for (int64_t i = 0; i < d; i++) order.push_back(3 + d + i);
+  order.push_back(1);
+  for (int64_t i = 0; i < d; i++) order.push_back(3 + i);
+  const Tensor lying = permute(seen, order);
+  int64_t rows = 1, columns = 1;
+  for (int64_t i = 1; i < lying.ndim(); i++) (i < 2 + d ? rows : columns) *= lying.size(i);
+  return reshape(lying, {x.size(0), rows, columns});
+}
+
+// The gradient of one weight for each sample, [B, O, C, ...]: a product of the sample's gradient
+// [B, N, O, ...] with its patches, of so many samples at a time that these take at most 128 MB.
+Tensor weight_gradients(Batch& b, const Tensor& grad, const Tensor& x) {
+  const Tensor& weight = b.tensor(2);
+  const Sizes kernel = Sizes(weight.shape()).subspan(2);
+  const int64_t n = b.size(), out = grad.size(2), places = grad.numel() / (n * out);
+  const int64_t of_one = weight.numel() / out * places;
+  const int64_t step = std::clamp<int64_t>((int64_t(1) << 25) / std::max<int64_t>(of_one, 1), 1, n);
+  const Tensor g = reshape(transpose(grad, 1, 2), {n, out, places});
+  std::vector<Tensor> parts;
+  for (int64_t first = 0; first < n; first += step) {
+    const int64_t end = std::min(n, first + step);
+    const Tensor some =
+        patches_of(slice(x, 0, first, end), kernel, sizes_at(b, 3), sizes_at(b, 4), sizes_at(b, 5));
+    parts.push_back(bmm(slice(g, 0, first, end), transpose(some, 1, 2)));
+  }
+  std::vector<int64_t> sizes = sizes_of(weight);
+  sizes.insert(sizes.begin(), n);
+  return reshape(parts.size() == 1 ? parts[0] : cat(parts, 0), sizes);
+}
+
+// Whether samples of few images share a weight whose gradient is wanted for each of them.
+bool shares_weight(const Batch& b) {
+  constexpr int64_t few = 4;
+  const kit::Values at(b.args);
+  const int64_t images = b.tensor(1).size(b.is_batched(1));
+  return !b.is_batched(2) && b.args[9].v.bools[1] && !at.flag(6) && at.integer(8) == 1 &&
+         images <= few && !b.tensor(1).is_complex() && b.tensor(0).numel() && b.tensor(1).numel();
 }
 
 }  // namespace
@@ -82,6 +141,26 @@ void rule_convolution_backward(Batch& b) {
     b.give(0, divided(b.result(0), 0, n));
     b.out_dims[1] = b.out_dims[2] = -1;
     return;
+  }
+  if (shares_weight(b)) {
+    const Tensor grad = b.spread(0), x = b.spread(1);
+    const Tensor of_weight = weight_gradients(b, grad, x);
+    const bool of_bias = needs[2];
+    if (needs[0]) {
+      const uint8_t first_alone[] = {1, 0, 0};
+      b.args[9].v.bools = first_alone;
+      b.set(0, merged(grad, 0), true);
+      b.set(1, merged(x, 0), true);
+      b.run();
+      b.give(0, divided(b.result(0), 0, n));
+    } else {
+      b.give(0, empty({0}, x.dtype(), x.device()), false);
+    }
+    b.give(1, of_weight);
+    if (!of_bias) return b.give(2, empty({0}, x.dtype(), x.device()), false);
+    std::vector<int64_t> dims = {1};
+    for (int64_t i = 3; i < grad.ndim(); i++) dims.push_back(i);
+    return b.give(2, sum(grad, dims));
   }
   b.set(0, into_channels(b.spread(0)), true);
   b.set(1, into_channels(b.spread(1)), true);

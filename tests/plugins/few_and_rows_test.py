@@ -225,6 +225,21 @@ def test_baddbmm_of_any_shape_that_is_added(added, dtype):
     np.testing.assert_allclose(got.numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "m, n, k", [(3, 5, 7), (70, 33, 40), (33, 170, 64), (200, 96, 600), (96, 200, 5), (64, 64, 64)]
+)
+def test_subtracted_products_are_the_added_ones_with_another_sign(m, n, k, dtype):
+    x, y, c = (adjoin.tensor(rows(*shape, dtype=dtype)) for shape in ((m, k), (k, n), (m, n)))
+    for left in (x, x.t().contiguous().t()):
+        for right in (y, y.t().contiguous().t()):
+            for beta in (0, 1, 0.5):
+                got = adjoin.addmm(c, left, right, alpha=-1, beta=beta)
+                assert adjoin.equal(got, adjoin.addmm(c, -left, right, beta=beta))
+                np.testing.assert_allclose(got.numpy(), beta * c.numpy() - x.numpy() @ y.numpy(), rtol=1e-3, atol=1e-3)
+    assert adjoin.equal(x.t().contiguous().t(), x) and adjoin.equal(y, y + 0)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_repeated_elements(dtype):
     x = (rows(6, 37) * 50).astype("int8").astype(dtype)

@@ -1,31 +1,18 @@
 """adjoin._forward: derivatives of functions in forward mode: one call of the function, with a tangent beside each value."""
 
-import functools
+import itertools
 
 from . import _C
-from ._vmap import vmap
+from ._vmap import _wraps, vmap
 
 __all__ = ["jacfwd", "jvp"]
 
 _DUAL = 1  # AJ_LEVEL_DUAL
 
-
-def _map(tree, function):
-    """The tree with function(tensor) for each tensor; dictionaries, lists and tuples may hold more."""
-    if isinstance(tree, _C.Tensor):
-        return function(tree)
-    if isinstance(tree, dict):
-        return type(tree)((k, _map(v, function)) for k, v in tree.items())
-    if isinstance(tree, (list, tuple)):
-        made = [_map(v, function) for v in tree]
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
-    return tree
-
-
-def _leaves(tree):
-    found = []
-    _map(tree, found.append)
-    return found
+# Trees: dictionaries, lists and tuples that hold tensors, or more of these.
+_map = _C.tree_map  # the tree with function(tensor) for each tensor
+_fill = _C.tree_fill  # with other tensors in their places
+_leaves = _C.tree_leaves
 
 
 def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
@@ -47,10 +34,31 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
         aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None
     finally:
         _C.transform_leave(level)
-    if strict and any(tangent is None for _, tangent in parted):
+    return *_parted(result, parted, strict), aux
+
+
+def _pushed_tensors(func, primals, tangents, strict):
+    """``_pushed``, of tensors in no structure."""
+    level = _C.transform_enter(_DUAL, 1, 0)
+    try:
+        result = func(*map(_C.transform_dual, primals, tangents, itertools.repeat(level)))
+        if isinstance(result, _C.Tensor):
+            value, moved = _C.transform_undual(result, level)
+        else:
+            moved, parts = None, [_C.transform_undual(x, level) for x in _checked(result)]
+    finally:
+        _C.transform_leave(level)
+    if moved is not None:
+        return value, moved
+    return _parted(result, [(value, None)] if isinstance(result, _C.Tensor) else parts, strict)
+
+
+def _parted(result, parts, strict):
+    """(result, its tangents), of the values and tangents of its tensors."""
+    if strict and any(tangent is None for _, tangent in parts):
         raise RuntimeError("jvp: a result does not depend on the primals, and strict is on")
-    values, moved = iter([x for x, _ in parted]), iter([_zero(x) if t is None else t for x, t in parted])
-    return _map(result, lambda _: next(values)), _map(result, lambda _: next(moved)), aux
+    moved = [_zero(x) if t is None else t for x, t in parts]
+    return _fill(result, [x for x, _ in parts]), _fill(result, moved)
 
 
 def _zero(x):
@@ -82,10 +90,13 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise RuntimeError(
             f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
         )
+    if not has_aux and _C.transform_alike(primals, tangents):
+        return _pushed_tensors(func, primals, tangents, strict)
     along = _leaves(tangents)
-    shapes = [tuple(x.shape) for x in _leaves(primals)], [tuple(x.shape) for x in along]
+    shapes = [x.shape for x in _leaves(primals)], [x.shape for x in along]
     if shapes[0] != shapes[1]:
-        raise RuntimeError(f"jvp: the primals have shapes {shapes[0]}, the tangents {shapes[1]}; they must be the same")
+        told = [[tuple(x) for x in some] for some in shapes]
+        raise RuntimeError(f"jvp: the primals have shapes {told[0]}, the tangents {told[1]}; they must be the same")
     result, moved, aux = _pushed(func, primals, {}, range(len(primals)), along, has_aux, strict)
     return (result, moved, aux) if has_aux else (result, moved)
 
@@ -108,7 +119,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
     dimensions. ``chunk_size``: so many columns at a time, to save memory; ``randomness`` is that of vmap.
     """
 
-    @functools.wraps(func)
+    @_wraps(func)
     def jacobian(*args, **kwargs):
         single = isinstance(argnums, int)
         numbers = (argnums,) if single else tuple(argnums)
@@ -118,7 +129,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
                 raise RuntimeError(f"jacfwd: an argument is {x.dtype}; floating or complex ones have derivatives")
         sizes = [x.numel() for x in chosen]
         count = sum(sizes)
-        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        starts = [0, *itertools.accumulate(sizes)][:-1]
 
         def along(*tangents):
             _, moved, aux = _pushed(func, args, kwargs, numbers, tangents, has_aux)
@@ -130,6 +141,10 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
 
         def by_argument(column):
             last = column.movedim(0, -1)
+            if (
+                single and args[argnums] is chosen[0] and chosen[0].dim() == 1
+            ):  # the columns are the argument's as they are
+                return last
             parts = iter(
                 last.narrow(-1, first, n).reshape((*last.shape[:-1], *x.shape))
                 for x, first, n in zip(chosen, starts, sizes, strict=True)

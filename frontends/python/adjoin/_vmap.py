@@ -12,6 +12,11 @@ from . import _C, random
 __all__ = ["loops", "stack_module_state", "vmap"]
 
 
+def _wraps(func):
+    """functools.wraps(func), which takes longer than a small function."""
+    return lambda made: _C.named_as(made, func) or functools.update_wrapper(made, func)
+
+
 def _spread(dims, tree, who):
     """The dimension of each leaf: dims may be one for a whole subtree."""
     if dims is None or isinstance(dims, int):
@@ -99,6 +104,17 @@ class _Mapped:
         finally:
             leave()
 
+    def directly(self, in_dims, args, size):
+        """``once``, of tensors in no structure."""
+        level = enter(size, self.randomness)
+        try:
+            result = self.func(*_C.transform_batch_all(args, in_dims, level))
+            if isinstance(result, _C.Tensor) and type(self.out_dims) is int:
+                return _C.transform_unbatched(result, self.out_dims, level)
+            return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
+        finally:
+            leave()
+
     def run(self, dims, args, kwargs, size):
         """As a loop over the samples: with randomness "different" each draws what its turn would have drawn. How many numbers a
         sample takes is known after a run; where it was not known before, the function runs again."""
@@ -131,11 +147,15 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
     inside = _Mapped(func, out_dims, randomness)
 
-    @functools.wraps(func)
+    plain = chunk_size is None and randomness != "different"
+
+    @_wraps(func)
     def mapped(*args, **kwargs):
         steps = sys.modules.get(_STEPS)
         if steps is not None and steps.is_replaced():
             return steps.vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
+        if plain and not kwargs and (size := _C.transform_size(args, in_dims)) is not None:
+            return inside.directly(in_dims, args, size)
         dims = _spread(list(in_dims) if isinstance(in_dims, tuple) else in_dims, args, "in_dims")
         sizes = set()
 

@@ -5,9 +5,12 @@ import functools
 
 import adjoin
 
-from ._forward import _leaves, _map, jacfwd, jvp
+from . import _C
+from ._forward import _fill, _leaves, _map, jacfwd, jvp
 from ._rearrange import rearrange
-from ._vmap import loops, stack_module_state, vmap
+from ._vmap import _wraps, loops, stack_module_state, vmap
+from ._vmap import enter as enter_batch
+from ._vmap import leave as leave_batch
 
 __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "loops", "rearrange",
@@ -18,8 +21,6 @@ __all__ = [
 def debug_unwrap(tensor, *, recurse=True):
     """What a tensor inside of vmap, jvp or grad is made of, to look at: a batch with its samples along the first dimension, a dual
     without its tangent. ``recurse=False``: one level less."""
-    from . import _C
-
     level = _C.transform_level(tensor)
     if level <= 0:
         return tensor
@@ -112,29 +113,18 @@ def _tied(places, given):
     return chosen
 
 
-def _inputs(tree, leaves):
-    """The tree as inputs of a derivative: views, so that what was recorded before goes on through them."""
-
-    def fresh(tensor):
-        tensor = adjoin._C.transform_lift(tensor, 0)  # inside of a vmap it is differentiated there
-        leaf = tensor.view_as(tensor) if tensor.requires_grad else tensor._alias().requires_grad_()
-        leaves.append(leaf)
-        return leaf
-
-    return _map(tree, fresh)
-
-
 def _outputs(tree, recorded):
     """Without history, unless an argument had one (or a derivative around this one gave it one)."""
-    return tree if recorded else _map(tree, lambda tensor: tensor._alias())
+    return tree if recorded else _C.tree_detached(tree)
 
 
-def _derivatives(outputs, leaves, weights=None):
+def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
+    """recorded: they have a history themselves; again: the outputs will be asked for more."""
     wanted = [x for x in outputs if x.requires_grad]
     if not wanted:
         return [adjoin.zeros_like(x) for x in leaves]
     weights = weights and [w for x, w in zip(outputs, weights, strict=True) if x.requires_grad]
-    found = adjoin.autograd.grad(wanted, leaves, weights, create_graph=True, allow_unused=True)
+    found = _C.grad(wanted, leaves, weights, recorded or again, recorded, True)
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
 
 
@@ -145,21 +135,37 @@ class _Called:
     def __init__(self, func, argnums, has_aux, args, kwargs):
         self.single = isinstance(argnums, int)
         self.numbers = (argnums,) if self.single else tuple(argnums)
-        self.recorded = any(x.requires_grad for x in _leaves((args, kwargs)))
+        self.recorded = _C.tree_recorded(args) or _C.tree_recorded(kwargs)
         self.args, self.leaves = list(args), []
         for n in self.numbers:
-            self.args[n] = _inputs(self.args[n], self.leaves)
+            self.args[n] = _C.transform_inputs(self.args[n], self.leaves)
         result = func(*self.args, **kwargs)
         self.result, self.aux = result if has_aux else (result, None)
 
+    def depended_on(self):
+        """Is a derivative of it to be recorded: at its own level, or at one around?"""
+        return self.recorded or _C.transform_recorded(self.result)
+
     def by_argument(self, derivatives):
         """The leaves' derivatives as trees like the arguments."""
-        found = iter(derivatives)
-        made = tuple(_map(self.args[n], lambda _: next(found)) for n in self.numbers)
-        return made[0] if self.single else made
+        if self.single:
+            return _fill(self.args[self.numbers[0]], derivatives)
+        return _fill(tuple(self.args[n] for n in self.numbers), derivatives)
 
     def outputs(self, *trees):
-        return (_outputs(x, self.recorded) for x in trees)
+        return trees if self.recorded else _C.tree_detached(trees)
+
+
+def _differentiated(func, argnums, has_aux, args, kwargs):
+    """(derivative, value, aux)"""
+    with adjoin.enable_grad():
+        call = _Called(func, argnums, has_aux, args, kwargs)
+        value = call.result
+        if not isinstance(value, adjoin.Tensor) or value.dim():
+            told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
+            raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
+        made = call.by_argument(_derivatives([value], call.leaves, None, call.depended_on(), again=False))
+    return call.outputs(made, value, call.aux)
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -169,16 +175,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
     returns a pair and its second part comes along: ``derivative, (value, aux)``.
     """
 
-    @functools.wraps(func)
+    @_wraps(func)
     def derivative(*args, **kwargs):
-        with adjoin.enable_grad():
-            call = _Called(func, argnums, has_aux, args, kwargs)
-            value = call.result
-            if not isinstance(value, adjoin.Tensor) or value.dim():
-                told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
-                raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
-            made = call.by_argument(_derivatives([value], call.leaves))
-        made, value, aux = call.outputs(made, value, call.aux)
+        made, value, aux = _differentiated(func, argnums, has_aux, args, kwargs)
         return made, ((value, aux) if has_aux else value)
 
     return derivative
@@ -186,12 +185,11 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 def grad(func, argnums=0, has_aux=False):
     """A function that returns the derivative of func, which returns one number; see grad_and_value."""
-    both = grad_and_value(func, argnums, has_aux)
 
-    @functools.wraps(func)
+    @_wraps(func)
     def derivative(*args, **kwargs):
-        found, rest = both(*args, **kwargs)
-        return (found, rest[1]) if has_aux else found
+        made, _, aux = _differentiated(func, argnums, has_aux, args, kwargs)
+        return (made, aux) if has_aux else made
 
     return derivative
 
@@ -202,16 +200,15 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: chunk_size should be None or greater than 0. (got {chunk_size})")
 
-    @functools.wraps(func)
+    @_wraps(func)
     def jacobian(*args, **kwargs):
         with adjoin.enable_grad():
             call = _Called(func, argnums, has_aux, args, kwargs)
+            recorded = call.depended_on()
 
             def rows_of(output):
-                columns = _rows(output, call.leaves, chunk_size)
-                return call.by_argument(
-                    column.reshape(output.shape + x.shape) for x, column in zip(call.leaves, columns, strict=True)
-                )
+                rows = _rows(output, call.leaves, chunk_size, recorded)
+                return call.by_argument([_shaped(r, output, x) for r, x in zip(rows, call.leaves, strict=True)])
 
             made = _map(call.result, rows_of)
         made, aux = call.outputs(made, call.aux)
@@ -220,16 +217,38 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     return jacobian
 
 
-def _rows(output, leaves, chunk_size):
+def _shaped(rows, output, x):
+    """Rows, one for each element of the output, as a tensor of the output's and the argument's dimensions."""
+    if output.dim() == 1 and x.dim() == 1:
+        return rows
+    return rows.reshape(output.shape + x.shape)
+
+
+def _rows(output, leaves, chunk_size, recorded):
     """For each leaf the derivatives of all elements of the output, one below the other."""
     count = output.numel()
     if not count or not output.requires_grad:
         return [x.new_zeros((count, *x.shape)) for x in leaves]
-    unit = adjoin.eye(count, dtype=output.dtype, device=output.device).reshape((count, *output.shape))
-    step = chunk_size or count
-    pull = vmap(lambda weight: _derivatives([output], leaves, [weight]), randomness="same")
-    parts = [pull(unit[first : first + step]) for first in range(0, count, step)]
-    return parts[0] if len(parts) == 1 else [adjoin.cat(column) for column in zip(*parts, strict=True)]
+    if count == 1:
+        return _derivatives([output], leaves, [adjoin.ones_like(output)], recorded)
+    unit = adjoin.eye(count, dtype=output.dtype, device=output.device)
+    if output.dim() != 1:
+        unit = unit.reshape((count, *output.shape))
+    if chunk_size is None or chunk_size >= count:
+        return _pulled(output, leaves, unit, recorded)
+    chunks = (unit[first : first + chunk_size] for first in range(0, count, chunk_size))
+    parts = [_pulled(output, leaves, chunk, recorded) for chunk in chunks]
+    return [adjoin.cat(column) for column in zip(*parts, strict=True)]
+
+
+def _pulled(output, leaves, weights, recorded):
+    """One backward pass for all weights, which lie one below the other."""
+    level = enter_batch(weights.shape[0], "same")
+    try:
+        found = _derivatives([output], leaves, [_C.transform_batched(weights, 0, level)], recorded)
+        return [_C.transform_unbatched(x, 0, level) for x in found]
+    finally:
+        leave_batch()
 
 
 def hessian(func, argnums=0):
@@ -246,7 +265,7 @@ def linearize(func, *primals):
     def along(*tangents):
         with adjoin.enable_grad():
             moved = _moved(weights, pulled, tangents)
-        return _outputs(moved, any(x.requires_grad for x in _leaves((primals, tangents))))
+        return _outputs(moved, _C.tree_recorded((primals, tangents)))
 
     return result, along
 
@@ -270,21 +289,20 @@ def vjp(func, *primals, has_aux=False):
     for primal in primals:
         if isinstance(primal, (int, float, complex)):
             raise ValueError(f"vjp: a primal is the {type(primal).__name__} {primal}; a tensor is wanted")
-    recorded = any(x.requires_grad for x in _leaves(primals))
+    recorded = _C.tree_recorded(primals)
     leaves = []
     with adjoin.enable_grad():
-        inputs = _inputs(primals, leaves)
+        inputs = _C.transform_inputs(primals, leaves)
         result = func(*inputs)
         outputs, aux = result if has_aux else (result, None)
-    ends = _leaves(outputs)
+    ends, around = _leaves(outputs), _C.transform_recorded(outputs)
 
     def pull_back(cotangents):
         with adjoin.enable_grad():
-            found = iter(_derivatives(ends, leaves, _leaves(cotangents)))
-        made = _outputs(
-            _map(inputs, lambda _: next(found)), recorded or any(x.requires_grad for x in _leaves(cotangents))
-        )
-        return made
+            kept = recorded or _C.tree_recorded(cotangents)
+            along = kept or around or _C.transform_recorded(cotangents)
+            found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents), along))
+        return _outputs(found, kept)
 
     outputs = _outputs(outputs, recorded)
     return (outputs, pull_back, _outputs(aux, recorded)) if has_aux else (outputs, pull_back)

@@ -4,7 +4,9 @@
 #include "errors.hpp"
 #include "extension.hpp"
 #include "function.hpp"
+#include "methods.hpp"
 #include "tensor.hpp"
+#include "trees.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -25,12 +27,12 @@ bool take(PyObject* const* args, Py_ssize_t n, Py_ssize_t want, aj_tensor** t, i
 }
 
 // transform_enter(kind, size, randomness): the level.
-PyObject* transform_enter(PyObject*, PyObject* args) {
-  int kind, randomness;
-  long long size;
+PyObject* transform_enter(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 3) return PyErr_Format(PyExc_TypeError, "transform_enter: 3 numbers are wanted");
+  const auto kind = int32_t(PyLong_AsLong(args[0])), randomness = int32_t(PyLong_AsLong(args[2]));
+  const int64_t size = PyLong_AsLongLong(args[1]);
   int32_t level;
-  if (!PyArg_ParseTuple(args, "iLi", &kind, &size, &randomness) || !table() ||
-      failed(table()->enter(kind, size, randomness, &level)))
+  if (PyErr_Occurred() || !table() || failed(table()->enter(kind, size, randomness, &level)))
     return nullptr;
   return PyLong_FromLong(level);
 }
@@ -108,6 +110,91 @@ PyObject* transform_lift(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return wrap(made);
 }
 
+// An input of a derivative: of the innermost level, and a view, so that what was recorded before
+// goes on through it.
+PyObject* fresh_input(PyObject* given, void* leaves) {
+  aj_tensor* lifted = nullptr;
+  Ref tensor = Ref::borrow(given);
+  if (in_use<aj_transforms>) {
+    if (failed(in_use<aj_transforms>->lift(tensor_of(given), 0, &lifted))) return nullptr;
+    tensor = Ref(wrap(lifted));
+  }
+  if (!tensor) return nullptr;
+  Ref leaf;
+  if (says_requires_grad(tensor_of(tensor.get()))) {
+    static PyObject* const view_as = PyUnicode_InternFromString("view_as");
+    leaf = Ref(PyObject_CallMethodOneArg(tensor.get(), view_as, tensor.get()));
+  } else {
+    aj_tensor* alias = nullptr;
+    if (failed(autograd->detach(tensor_of(tensor.get()), &alias))) return nullptr;
+    leaf = Ref(wrap(alias));
+    if (leaf && failed(autograd->set_requires_grad(alias, 1))) return nullptr;
+  }
+  if (!leaf || PyList_Append(static_cast<PyObject*>(leaves), leaf.get()) < 0) return nullptr;
+  return leaf.release();
+}
+
+// transform_inputs(tree, leaves): the tree as inputs of a derivative, which the list gets.
+PyObject* transform_inputs(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || !PyList_Check(args[1]))
+    return PyErr_Format(PyExc_TypeError, "transform_inputs: a tree and a list are wanted");
+  return mapped(args[0], fresh_input, args[1]);
+}
+
+// The dimension of argument i that in_dims, a number or a tuple, names; -1: none. False: it is
+// another tree, negative, or for something else than a tensor.
+bool mapped_dim(PyObject* in_dims, PyObject* arg, Py_ssize_t i, int64_t* dim) {
+  PyObject* d = PyTuple_CheckExact(in_dims) ? PyTuple_GET_ITEM(in_dims, i) : in_dims;
+  *dim = -1;
+  if (d == Py_None) return true;
+  if (!PyLong_CheckExact(d) || !is_exact_tensor(arg)) return false;
+  int over;
+  *dim = PyLong_AsLongAndOverflow(d, &over);
+  return *dim >= 0 && *dim < tensor_of(arg)->dl.ndim;
+}
+
+// transform_size(args, in_dims): the size that the mapped dimensions of a tuple of tensors have;
+// None where it is not as simple.
+PyObject* transform_size(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || !PyTuple_CheckExact(args[0]) ||
+      !(PyLong_CheckExact(args[1]) ||
+        (PyTuple_CheckExact(args[1]) && PyTuple_GET_SIZE(args[1]) == PyTuple_GET_SIZE(args[0]))))
+    Py_RETURN_NONE;
+  int64_t size = -1, dim;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); ++i) {
+    PyObject* arg = PyTuple_GET_ITEM(args[0], i);
+    if (!mapped_dim(args[1], arg, i, &dim)) Py_RETURN_NONE;
+    if (dim < 0) continue;
+    const int64_t own = tensor_of(arg)->dl.shape[dim];
+    if (size >= 0 && own != size) Py_RETURN_NONE;
+    size = own;
+  }
+  return size < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(size);
+}
+
+// transform_batch_all(args, in_dims, level): the arguments inside of a level, where
+// transform_size gave a size.
+PyObject* transform_batch_all(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 3 || !PyTuple_CheckExact(args[0]))
+    return PyErr_Format(PyExc_TypeError, "transform_batch_all: args, in_dims and level are wanted");
+  const Py_ssize_t count = PyTuple_GET_SIZE(args[0]);
+  const auto level = int32_t(PyLong_AsLong(args[2]));
+  Ref made(PyTuple_New(count));
+  for (Py_ssize_t i = 0; made && i < count; ++i) {
+    PyObject* arg = PyTuple_GET_ITEM(args[0], i);
+    int64_t dim;
+    if (!mapped_dim(args[1], arg, i, &dim))
+      return PyErr_Format(PyExc_TypeError, "transform_batch_all: argument %zd has no dimension", i);
+    aj_tensor* t = nullptr;
+    if (dim >= 0 && (!table() || failed(table()->batched(tensor_of(arg), int32_t(dim), level, &t))))
+      return nullptr;
+    PyObject* item = t ? wrap(t) : Py_NewRef(arg);
+    if (!item) return nullptr;
+    PyTuple_SET_ITEM(made.get(), i, item);
+  }
+  return PyErr_Occurred() ? nullptr : made.release();
+}
+
 // transform_loops(): a tuple (op, reason, calls, samples, seconds) for each op that looped.
 PyObject* transform_loops(PyObject*, PyObject*) {
   if (!table()) return nullptr;
@@ -131,7 +218,7 @@ PyObject* transform_loops_forbid(PyObject*, PyObject* on) {
 }
 
 PyMethodDef functions[] = {
-    {"transform_enter", transform_enter, METH_VARARGS, nullptr},
+    {"transform_enter", method(transform_enter), METH_FASTCALL, nullptr},
     {"transform_leave", transform_leave, METH_O, nullptr},
     {"transform_batched", method(transform_batched), METH_FASTCALL, nullptr},
     {"transform_unbatched", method(transform_unbatched), METH_FASTCALL, nullptr},
@@ -140,6 +227,9 @@ PyMethodDef functions[] = {
     {"transform_batch", transform_batch, METH_O, nullptr},
     {"transform_random_stride", transform_random_stride, METH_VARARGS, nullptr},
     {"transform_lift", method(transform_lift), METH_FASTCALL, nullptr},
+    {"transform_inputs", method(transform_inputs), METH_FASTCALL, nullptr},
+    {"transform_size", method(transform_size), METH_FASTCALL, nullptr},
+    {"transform_batch_all", method(transform_batch_all), METH_FASTCALL, nullptr},
     {"transform_loops", transform_loops, METH_NOARGS, nullptr},
     {"transform_loops_forbid", transform_loops_forbid, METH_O, nullptr},
     {},
@@ -149,6 +239,8 @@ PyMethodDef functions[] = {
 
 bool level_is_open() { return in_use<aj_transforms> && in_use<aj_transforms>->innermost(); }
 
-int init_transform(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int init_transform(PyObject* module) {
+  return init_trees(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace adjoin::py

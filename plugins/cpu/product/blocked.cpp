@@ -24,6 +24,16 @@ const char* at(const void* base, int64_t elements, int bytes) {
   return static_cast<const char*>(base) + elements * bytes;
 }
 
+// Of float32 (4 bytes) or float64: every sign is turned.
+template <class Bits>
+void negate(void* x, int64_t n) {
+  constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
+  for (auto* p = static_cast<Bits*>(x); n-- > 0; ++p) *p ^= sign;
+}
+void negate(void* x, int64_t n, int bytes) {
+  bytes == 4 ? negate<uint32_t>(x, n) : negate<uint64_t>(x, n);
+}
+
 // A panel of B as the tiles read it.
 struct Panel {
   const void* data;
@@ -39,15 +49,21 @@ class Blocked {
     width_ = t.lanes << size_;
     high_ = t.rows[size_];
     bool same = t.stored == t.packed && t.pair == 1;
-    direct_c_ = !(p.bias && p.swapped) && t.stored == t.sum && p.cs == 1 && p.alpha == 1 &&
-                (p.beta == 0 || p.beta == 1);
+    alpha_ = p.alpha;
+    direct_c_ =
+        !(p.bias && p.swapped) && t.stored == t.sum && p.cs == 1 && (p.beta == 0 || p.beta == 1);
+    // C -= A B: the smaller of A and B is packed with the other sign, which is exact; not a B that
+    // others read.
+    if (direct_c_ && p.alpha == -1 && same && !p.bias)
+      alpha_ = 1, negative_a_ = p.m <= p.n || p.packed.block, negative_b_ = !negative_a_;
+    direct_c_ = direct_c_ && alpha_ == 1;
     stores_ = t.stores && p.cs == 1 && p.alpha == 1 && p.beta == 0 && !(p.bias && p.swapped) &&
               p.k <= kLongBlock;
     int64_t most = direct_c_ ? kShortBlock : kLongBlock;
     int64_t blocks = (p.k + most - 1) / most;
     kc_ = blocks == 1 ? p.k : round_up((p.k + blocks - 1) / blocks, 8);
     // Rows of B that follow each other lie as packed ones would.
-    direct_b_ = same && !p.turned_b &&
+    direct_b_ = same && !p.turned_b && !negative_b_ &&
                 (p.m <= 2 * high_ || (kc_ <= 64 && p.m <= 8 * high_) || p.ldb == width_);
     if (p.packed.block) {
       kc_ = p.packed.block;
@@ -56,7 +72,7 @@ class Blocked {
     }
     bool whole = t.pair == 1 || p.k % 2 == 0;
     bool reads_a = p.turned_a ? same : t.stored == t.packed && whole;
-    direct_a_ = reads_a && (p.n <= 2 * width_ || p.m * p.k <= 1 << 14);
+    direct_a_ = reads_a && !negative_a_ && (p.n <= 2 * width_ || p.m * p.k <= 1 << 14);
     nc_ = std::max(width_, kBytesOfB / (kc_ * t.packed) / width_ * width_);
     if (kc_ < p.k && !direct_c_) nc_ = std::min(nc_, 8 * width_);
     mc_ = std::max<int64_t>(high_, kBytesOfA / (kc_ * t.packed) / high_ * high_);
@@ -99,6 +115,8 @@ class Blocked {
       packed_b_ = static_cast<char*>(
           scratch(0, size_t(steps_ * t_.pair * round_up(columns - from, width_) * t_.packed)));
       pack_b(j + from, columns - from, q, k);
+      if (negative_b_)
+        negate(packed_b_, steps_ * t_.pair * round_up(columns - from, width_), t_.packed);
     }
     prepare_start(j, columns);
     bool b_inside = columns * k * t_.packed <= kNearB;
@@ -159,6 +177,8 @@ class Blocked {
     if (!p_.turned_a) {
       k_step_ = t_.pair;
       t_.rows_of(at(p_.a, i * p_.lda + q, t_.stored), p_.lda, rows, k, out, row_step_);
+      for (int64_t r = 0; negative_a_ && r < rows; ++r)
+        negate(out + r * row_step_ * t_.packed, k, t_.packed);
       return;
     }
     row_step_ = whole;  // a panel is [step][rows of the panel][pair]
@@ -166,6 +186,7 @@ class Blocked {
       int64_t some = rows_of(r, rows);
       t_.along(at(p_.a, q * p_.lda + i + r, t_.stored), p_.lda, some, some, k,
                out + r * whole * t_.packed);
+      if (negative_a_) negate(out + r * whole * t_.packed, some * whole, t_.packed);
       r += some;
     }
   }
@@ -206,7 +227,7 @@ class Blocked {
 
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, const void* from, int64_t ld,
               double beta) {
-    Finish f = {from, ld, rows, columns, nullptr, p_.rs, p_.cs, p_.alpha, beta, nullptr, true};
+    Finish f = {from, ld, rows, columns, nullptr, p_.rs, p_.cs, alpha_, beta, nullptr, true};
     f.to = static_cast<char*>(p_.c) + (i * p_.rs + j * p_.cs) * t_.stored;
     if (p_.bias && p_.swapped) f.bias = at(p_.bias, i, t_.stored);
     if (p_.bias && p_.packed.late_bias) f.bias = at(p_.bias, j, t_.stored), f.bias_by_row = false;
@@ -225,6 +246,8 @@ class Blocked {
 
   const Product& p_;
   const Tiles& t_;
+  double alpha_;  // what is left of it
+  bool negative_a_ = false, negative_b_ = false;
   int size_;  // of the tiles: 0, 1, 2 for 1, 2, 4 vectors
   int64_t high_, width_, kc_, nc_, mc_, steps_ = 0;
   bool direct_a_, direct_b_, direct_c_;  // read or written where they lie

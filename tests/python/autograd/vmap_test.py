@@ -1,5 +1,7 @@
 """tests/python/autograd/vmap_test.py: func.vmap: levels inside each other, derivatives, writes, draws, functions of users, refusals."""
 
+import collections
+import functools
 import subprocess
 import sys
 
@@ -240,3 +242,108 @@ def test_permutations_are_those_of_a_loop(n):
     made = vmap(lambda v: v[adjoin.randperm(len(v))], randomness="same")(adjoin.arange(12).reshape(3, 4))
     adjoin.manual_seed(n)
     assert adjoin.equal(made, adjoin.arange(12).reshape(3, 4)[:, adjoin.randperm(4)])
+
+
+@pytest.mark.parametrize(
+    "transform", [vmap, adjoin.func.grad, adjoin.func.grad_and_value, adjoin.func.jacrev, adjoin.func.jacfwd]
+)
+def test_a_transformed_function_has_the_name_and_the_words_of_its_own(transform):
+    def square(x: float) -> float:
+        """x by itself."""
+        return (x * x).sum()
+
+    square.mark = [1]
+    made = transform(square)
+    assert (made.__name__, made.__qualname__, made.__doc__) == ("square", square.__qualname__, square.__doc__)
+    assert (made.__module__, made.mark, made.__wrapped__) == (__name__, [1], square)
+    assert made.__annotations__ == {"x": float, "return": float}
+    made.other = 2
+    assert not hasattr(square, "other")
+    part = functools.partial(lambda y, x: (x * y).sum(), adjoin.ones(2))
+    assert transform(part).__wrapped__ is part
+
+
+def test_arguments_and_results_in_a_structure_of_their_own():
+    class Pair(tuple):
+        pass
+
+    Point = collections.namedtuple("Point", "x y")
+
+    class Words(dict):
+        pass
+
+    x = adjoin.arange(3.0) + 1
+    tree = Words(a=Point(x, [2 * x, "word"]), b=Pair((3 * x, None)))
+    loss = lambda t: (t["a"].x * t["a"].y[0]).sum() + (t["b"][0] ** 2).sum()
+    found = adjoin.func.grad(loss)(tree)
+    assert type(found) is Words and type(found["a"]) is Point and type(found["b"]) is Pair
+    assert found["a"].y[1] == "word" and found["b"][1] is None
+    for given, wanted in ((found["a"].x, 2 * x), (found["a"].y[0], x), (found["b"][0], 6 * x)):
+        assert adjoin.equal(given, wanted)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        adjoin.func.grad(lambda t: x.sum())(endless)
+    with pytest.raises(ValueError, match="values"):
+        adjoin._C.tree_fill([x, x], [x])
+    with pytest.raises(ValueError, match="values"):
+        adjoin._C.tree_fill([x], [x, x])
+
+
+@pytest.mark.parametrize("images", [None, 1, 3, 6])
+@pytest.mark.parametrize(
+    "shape, kernel, options",
+    [
+        ((3, 9), (5, 3, 2), {"stride": 2}),
+        ((2, 7, 8), (4, 2, 3, 2), {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2)}),
+        ((1, 6, 6), (2, 1, 1, 1), {}),
+        ((2, 4, 5, 4), (3, 2, 2, 3, 2), {"padding": 1}),
+        ((4, 6, 6), (4, 2, 3, 3), {"groups": 2}),
+    ],
+)
+def test_convolutions_give_each_sample_its_gradient(shape, kernel, options, images):
+    convolve = {2: F.conv1d, 3: F.conv2d, 4: F.conv3d}[len(shape)]
+    x = randn(5, *(() if images is None else (images,)), *shape)
+    weight, bias = randn(*kernel), randn(kernel[0])
+    loss = lambda w, b, v: (convolve(v, w, b, **options) ** 2).sin().sum()
+    for wanted in ((0,), (0, 1), (1, 2), (0, 1, 2), (2,)):
+        of_one = grad(loss, wanted)
+        found = vmap(of_one, (None, None, 0))(weight, bias, x)
+        for number in range(5):
+            for mine, own in zip(found, of_one(weight, bias, x[number]), strict=True):
+                assert adjoin.allclose(mine[number], own, rtol=1e-3, atol=1e-3)
+    mapped = vmap(vmap(grad(loss), (None, None, 0)), (None, None, 0))(weight, bias, x.expand(2, *x.shape))
+    assert adjoin.allclose(mapped[1], vmap(grad(loss), (None, None, 0))(weight, bias, x), rtol=1e-3, atol=1e-3)
+
+
+def test_a_derivative_is_recorded_where_what_it_is_of_is():
+    x = randn(4, requires_grad=True)
+    cube = lambda v: (v**3).sum()
+    for made in (grad(cube)(x), jacrev(cube)(x), adjoin.func.vjp(cube, x)[1](adjoin.ones(()))[0]):
+        assert made.requires_grad
+        agree(adjoin.autograd.grad(made.sum(), x)[0], 6 * x.detach())
+    weight = adjoin.ones((), requires_grad=True)
+    pulled = adjoin.func.vjp(cube, x.detach())[1]
+    for _ in range(2):  # again, with a graph and without
+        assert not pulled(adjoin.ones(()))[0].requires_grad
+        agree(adjoin.autograd.grad(pulled(weight)[0].sum(), weight)[0], (3 * x.detach() ** 2).sum())
+    plain = x.detach()
+    assert not any(t.requires_grad for t in (grad(cube)(plain), jacrev(cube)(plain), hessian(cube)(plain)))
+    agree(hessian(cube)(plain), adjoin.diag(6 * plain))
+    agree(jacrev(lambda v: v**2, chunk_size=3)(plain), adjoin.diag(2 * plain))
+    both = jacrev(lambda v: (v**2, v.sum()))(plain)  # one graph, two results
+    agree(both[1], adjoin.ones(4))
+
+
+def test_a_derivative_inside_of_vmap_is_recorded_around_it():
+    x, w = randn(5, 3), randn(3, requires_grad=True)
+    loss = lambda v: ((w * v) ** 3).sum()
+    for made in (
+        vmap(grad(loss))(x),
+        vmap(jacrev(loss))(x),
+        vmap(lambda v: adjoin.func.vjp(loss, v)[1](adjoin.ones(()))[0])(x),
+    ):
+        agree(made.detach(), 3 * w.detach() ** 3 * x**2)
+        agree(adjoin.autograd.grad(made.sum(), w)[0], (9 * w.detach() ** 2 * x**2).sum(0))
+    pulled = adjoin.func.vjp(lambda v: v**3, x[0])[1]
+    agree(grad(lambda c: vmap(pulled)(c)[0].sum())(randn(2, 3)), (3 * x[0] ** 2).expand(2, 3))
