@@ -73,10 +73,12 @@ class Step:
         self.form, self.taped = w.form, w.taped
         self.results = [self.place_of(w, t, at) for t in w.results]
         # What becomes of each gradient, and what has to be there before.
-        self.grads, self.guards = [], []
+        self.grads, self.guards, self.dropped = [], [], []
         for p, was, now in zip(w.params, w.before, w.after, strict=True):
             if was is None or id(was) in taken:
                 self.guards.append((p, was))
+            elif now is not was:
+                self.dropped.append(p)
             if now is None:
                 self.grads.append((p, None))
             elif now is not was:
@@ -121,6 +123,9 @@ class Step:
             self.names.append((f"base{source}", f"{dtype}[{', '.join(map(str, base.shape))}]"))
         from_, dtype = self.names[source][0], kind.partition("[")[0]
         skip, n = t.storage_offset() - base.storage_offset(), base.numel()
+        if t.shape == base.shape[1:] and t.is_contiguous() and skip % max(t.numel(), 1) == 0:
+            self.calls.append(f"  %{name} = select(%{from_}, 0, {skip // t.numel()}) : {kind}")
+            return
         self.calls += [
             f"  %{name}flat = reshape(%{from_}, [-1]) : {dtype}[{n}]",
             f"  %{name}rest = narrow(%{name}flat, 0, {skip}, {n - skip}) : {dtype}[{n - skip}]",
@@ -152,6 +157,8 @@ class Step:
 
     def run(self, given):
         with no_grad():
+            for p in self.dropped:  # whose memory serves again
+                p.grad = None
             out = _C.program_run(self.program, [given[s] if type(s) is int else s for s in self.order], True)
             for p, i in self.grads:
                 p.grad = None if i is None else out[i] if type(i) is int else i
