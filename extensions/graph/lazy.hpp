@@ -57,9 +57,10 @@ struct Known::Ready {
 };
 
 // Why what was written down is carried out.
-enum class Why { end, asked, value, sizes, write, device, limit, other };
+// alias: the result is a tensor from outside, or a view of one.
+enum class Why { end, asked, value, sizes, write, device, limit, alias, other };
 const char* words(Why w);
-inline bool breaks(Why w) { return w == Why::value || w == Why::sizes || w == Why::other; }
+inline bool breaks(Why w) { return w == Why::value || w == Why::sizes || w >= Why::alias; }
 
 struct Flush {
   Why why;

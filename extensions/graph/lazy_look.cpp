@@ -298,11 +298,11 @@ std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   }
   // A view of a tensor from outside is made at once, and so is the tensor itself.
   for (const Shown& v : s->values)
-    if (v.base != kNone && shown(*s, v.base).input) return nullptr;
+    if (v.base != kNone && shown(*s, v.base).input) return *why = Why::alias, nullptr;
   for (size_t i = 0; i < s->rets.size(); i++)
     if (s->rets[i].gives == Known::Gives::argument && s->node.into[i] == kNone &&
         shown(*s, s->node.args[s->rets[i].argument].ref).input)
-      return nullptr;
+      return *why = Why::alias, nullptr;
   if (flags & AJ_LAZY_WRITES) find_outside(*s, f);
   return s;
 }

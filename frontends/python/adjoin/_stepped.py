@@ -2,7 +2,7 @@
 
 import re
 
-from . import _C, default_generator, no_grad, zeros
+from . import _C, default_generator, empty_strided, no_grad, zeros
 from .autograd import Function
 from .jit._traced import put_together, take_apart
 
@@ -42,6 +42,11 @@ class Written:
         finally:
             _C.lazy_limits(0, 0)
             _C.lazy_leave()
+        self.turned = []
+        for p, was in zip(self.params, self.before, strict=True):  # .grad lies as the leaf does
+            if (g := p.grad) is not None and g is not was and g.stride() != p.stride():
+                self.turned.append(id(p))
+                p.grad = turned(g, p)
         if default_generator._get() != state:
             self.why = "random numbers were drawn"
         if not self.why:
@@ -83,6 +88,7 @@ class Step:
                 self.grads.append((p, None))
             elif now is not was:
                 self.grads.append((p, self.place_of(w, now, at)))
+        self.turned = [p for p, _ in self.grads if id(p) in w.turned]
         found = [i for i in (*self.results, *(i for _, i in self.grads)) if isinstance(i, int)]
         if len(set(found)) != len(found):
             raise NoStep("two results are one tensor")
@@ -104,13 +110,16 @@ class Step:
         """One of what the calls were given becomes an input: itself, or what it is a view of."""
         base = t if id(t) in self.places else self.base_of(t)
         if base is None:
-            if t._version or t.numel() * t.itemsize > MOST:
+            once = t.detach()  # a slope of ones is one number, spread
+            for d, stride in enumerate(t.stride()):
+                once = once.narrow(d, 0, 1) if stride == 0 and t.shape[d] else once
+            if t._version or once.numel() * t.itemsize > MOST:
                 raise NoStep(
                     "a tensor is written or large that is neither an argument nor one that the function can reach"
                 )
             from ._replay import bytes_of
 
-            self.constants.append(bytes_of(t))
+            self.constants.append((bytes_of(once), t.stride()))
         if base is None or base is t:
             self.sources.append(t)
             self.names.append((name, kind))
@@ -162,11 +171,22 @@ class Step:
             out = _C.program_run(self.program, [given[s] if type(s) is int else s for s in self.order], True)
             for p, i in self.grads:
                 p.grad = None if i is None else out[i] if type(i) is int else i
+            for p in self.turned:
+                p.grad = turned(p.grad, p)
         results = [out[i] if type(i) is int else i for i in self.results]
         for k, taped in enumerate(self.taped):
             if taped and not results[k].requires_grad:
                 results[k] = Spent.apply(results[k], self.dummy)
         return put_together(self.form, results)
+
+
+def turned(g, leaf):
+    """A gradient in the leaf's layout."""
+    with no_grad():
+        dense = leaf.is_contiguous() or 0 in leaf.stride()
+        return (
+            g.contiguous() if dense else empty_strided(g.shape, leaf.stride(), dtype=g.dtype, device=g.device).copy_(g)
+        )
 
 
 class Spent(Function):

@@ -2,6 +2,7 @@
 
 import adjoin
 import pytest
+import random_programs
 from adjoin import nn
 from adjoin.nn import functional as F
 from breaks_test import bits
@@ -290,3 +291,11 @@ def test_an_argument_that_is_written():
         y = x.clone()
         assert bits(step(x, w)) == bits(g(y, v)) and bits(x) == bits(y)
         assert bits(w) == bits(v) and v.grad is None
+
+
+def test_random_steps():
+    for seed in range(40, 52):  # more of them: random_programs.py
+        _, f, inputs = random_programs.case(seed)
+        assert random_programs.steps(f, inputs, seed, False)[:2] == random_programs.steps(f, inputs, seed, True)[:2], (
+            seed
+        )
