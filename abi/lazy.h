@@ -23,7 +23,10 @@ enum {
   AJ_LAZY_WHOLE = 1u << 0,    /* a flush before leave is refused, with its reason and line */
   AJ_LAZY_NO_FUSION = 1u << 1, /* calls are carried out one by one */
   AJ_LAZY_KEEP = 1u << 3,      /* what is carried out can be asked for: kept() */
-  AJ_LAZY_CHECK = 1u << 2      /* they are carried out one by one, too: the first difference is an error */
+  AJ_LAZY_CHECK = 1u << 2,     /* they are carried out one by one, too: the first difference is an error */
+  /* Tensors from outside are written where their turn comes, so a whole step of training is one program. Who
+   * reads one without a call meanwhile sees what was there. kept() is empty if a call was made at once. */
+  AJ_LAZY_WRITES = 1u << 4
 };
 
 typedef struct aj_lazy_stats { /* EXTENSIBLE. of a memory, since it was made or forgotten */

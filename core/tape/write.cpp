@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/keys.hpp"
 #include "core/guest/line.hpp"
 #include "core/op/registry.hpp"
 #include "core/tape/builder.hpp"
@@ -192,12 +193,18 @@ aj_status* slice_apply(Node* n, aj_tensor* const* grad_out, aj_tensor** grad_in,
   Ref whole, part;
   if (!is_strided(g)) {
     AJ_TRY(tape::clone(g, whole.out()));
-  } else if (needs[0] || !same_strides) {
+    // In a lazy scope it gets strides of its own, by which the view would be another.
+    const int64_t* own = whole.get()->dl.strides;
+    if (whole.get()->keys & 1ull << kLazyBit &&
+        !(own && std::ranges::equal(std::span(own, step.base.strides.size()), step.base.strides)))
+      whole = Ref();
+  } else if (!needs[0] && same_strides) {
+    whole = Ref::borrow(g);
+  }
+  if (!whole) {
     AJ_TRY(tensor_new_strided(device(g), dt(step.base.dtype), step.base.shape, step.base.strides,
                               whole.out()));
     AJ_TRY(tape::copy_into(whole.get(), g));
-  } else {
-    whole = Ref::borrow(g);
   }
   AJ_TRY(look(whole.get(), step.view, step.offset, part.out()));
   Ref own = Ref::borrow(part.get());

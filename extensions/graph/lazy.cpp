@@ -63,7 +63,9 @@ void Scope::serve(aj_call* c) {
 void Scope::now(aj_call* c, Why why) {
   fresh_.clear(), numbers_now_.clear();
   const OpFacts& f = facts_of(c->op);
-  bool pending = f.writes;
+  const bool alias = f.kind == "view" || why == Why::alias;  // who reads no values
+  bool pending = f.writes || (wrote_ && !alias);
+  if (flags & AJ_LAZY_WRITES && !alias) memory_->apart = true;
   auto look = [&](aj_tensor* t) { pending |= !has_strides(t) && t->keys & lazy_key; };
   each_tensor(c->args, c->nargs, look);
   for (uint32_t i = 0; i < c->nrets; i++) pending |= c->rets[i].tag != AJ_NONE;
@@ -206,6 +208,8 @@ void Scope::write_down(aj_call* c, Known& s) {
   numbers_now_.clear();
   at_ = &s;
   calls_++;
+  // Who saved one for backward is told now.
+  for (uint32_t v : s.outside) core().tensor_bump_version(slots_[v].input.get()), wrote_ = true;
   bytes_ += s.bytes;
   for (uint32_t i = 0; i < c->nrets; i++) {
     const Known::Ret& r = s.rets[i];

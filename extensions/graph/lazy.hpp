@@ -41,6 +41,7 @@ struct Known {
   DLDataType default_dtype{};
   uint32_t line = 0, site = 0;
   Known* before = nullptr;
+  std::vector<uint32_t> outside;  // values from outside that it writes
   std::vector<std::unique_ptr<Known>> after;
   std::vector<std::unique_ptr<Ready>> ready;  // programs that end here
 
@@ -56,9 +57,10 @@ struct Known::Ready {
 };
 
 // Why what was written down is carried out.
-enum class Why { end, asked, value, sizes, write, device, limit, other };
+// alias: the result is a tensor from outside, or a view of one.
+enum class Why { end, asked, value, sizes, write, device, limit, alias, other };
 const char* words(Why w);
-inline bool breaks(Why w) { return w == Why::value || w == Why::sizes || w == Why::other; }
+inline bool breaks(Why w) { return w == Why::value || w == Why::sizes || w >= Why::alias; }
 
 struct Flush {
   Why why;
@@ -103,6 +105,7 @@ struct Memory {
   std::vector<Flush> flushes;
   std::string kept;  // with AJ_LAZY_KEEP: the last program, and what it was given
   std::vector<Tensor> kept_inputs;
+  bool apart = false;  // a call was made at once, so that what is kept is not all
 };
 
 class Scope;
@@ -151,6 +154,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
     return ref < s.first ? *slots_[ref].shown : s.values[ref - s.first];
   }
   uint32_t ref_of(Known& s, aj_tensor* t);  // kNone: it cannot be one
+  void find_outside(Known& s, const OpFacts& f) const;
   std::vector<Known*> path() const;
   Known::Ready& ready_for(const std::vector<uint32_t>& alive);
   std::unique_ptr<Program> program_of(const std::vector<uint32_t>& alive, Known::Ready& r);
@@ -169,7 +173,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
   std::vector<Number> numbers_, numbers_now_;
   DLDevice device_{};
   DLDataType default_dtype_{};
-  bool running_ = false;
+  bool running_ = false, wrote_ = false;  // wrote_: a tensor from outside is to be written
   uint64_t failed_region_ = 0;
   std::string failed_;  // why the values of that region are not there
 };

@@ -151,7 +151,7 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, K
     for (const Result& res : n.results)
       for (uint32_t v : res.values) needed |= used[v];
     if (written(n, facts_of(n.op), targets))
-      for (uint32_t v : targets) needed |= read[memory.of(v)];
+      for (uint32_t v : targets) needed |= read[memory.of(v)] || slots_[v].shown->input;
     if (!needed) continue;
     wanted[i] = true;
     each_use(n, use);
@@ -270,7 +270,7 @@ void Scope::flush(Why why, const aj_op* op) {
   const auto begin = std::chrono::steady_clock::now();
   running_ = true;
   try {
-    if (!alive.empty()) carry_out(ready_for(alive), told);
+    if (!alive.empty() || wrote_) carry_out(ready_for(alive), told);
   } catch (const Error& e) {
     running_ = false;
     failed_region_ = region_;
@@ -296,6 +296,7 @@ void Scope::begin_again() {
   if (slots_.empty()) slots_.swap(slots);  // its memory serves again
   numbers_.clear();
   calls_ = matched_ = 0, bytes_ = 0;
+  wrote_ = false;
   at_ = &memory_->root;
   if (memory_->stale) {
     memory_->root.after.clear();

@@ -174,6 +174,18 @@ uint32_t Scope::ref_of(Known& s, aj_tensor* t) {
   return s.first + uint32_t(fresh_.size() - 1);
 }
 
+void Scope::find_outside(Known& s, const OpFacts& f) const {
+  auto add = [&](uint32_t v) {
+    if (v != kNone && shown(s, v).input) s.outside.push_back(v);
+  };
+  for (uint32_t v : s.node.into) add(v);
+  for (size_t i = 0; f.writes && i < s.node.args.size(); i++) {
+    if (!(f.params[i].flags & AJ_PARAM_WRITTEN) || (f.writes_first && i == 0)) continue;
+    if (s.node.args[i].kind == Arg::Kind::value) add(s.node.args[i].ref);
+    for (uint32_t v : s.node.args[i].refs) add(v);
+  }
+}
+
 std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   const OpFacts& f = facts_of(c->op);
   const uint32_t op_flags = flags_of(c->op);
@@ -209,7 +221,7 @@ std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
     const bool written = f.params[i].flags & AJ_PARAM_WRITTEN;
     bool outside = false;
     each_tensor(&v, 1, [&](aj_tensor* t) { outside |= has_strides(t), any = true; });
-    if (written && outside) return *why = Why::write, nullptr;
+    if (written && outside && !(flags & AJ_LAZY_WRITES)) return *why = Why::write, nullptr;
     if (v.tag == AJ_TENSOR) {
       a.kind = Arg::Kind::value;
       v.v.tensor = twin_of(v.v.tensor, i, &a.ref);
@@ -247,7 +259,8 @@ std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   s->node.into.assign(c->nrets, kNone);
   for (uint32_t i = 0; i < c->nrets; i++) {
     if (c->rets[i].tag == AJ_NONE) continue;
-    if (c->rets[i].tag != AJ_TENSOR || has_strides(c->rets[i].v.tensor))
+    if (c->rets[i].tag != AJ_TENSOR ||
+        (has_strides(c->rets[i].v.tensor) && !(flags & AJ_LAZY_WRITES)))
       return *why = Why::write, nullptr;
     s->rets[i].gives = Known::Gives::given;
     rets[i] = value(Tensor::view(c->rets[i].v.tensor));
@@ -285,10 +298,12 @@ std::unique_ptr<Known> Scope::look(aj_call* c, Why* why, bool* by_body) {
   }
   // A view of a tensor from outside is made at once, and so is the tensor itself.
   for (const Shown& v : s->values)
-    if (v.base != kNone && shown(*s, v.base).input) return nullptr;
-  for (const Known::Ret& r : s->rets)
-    if (r.gives == Known::Gives::argument && shown(*s, s->node.args[r.argument].ref).input)
-      return nullptr;
+    if (v.base != kNone && shown(*s, v.base).input) return *why = Why::alias, nullptr;
+  for (size_t i = 0; i < s->rets.size(); i++)
+    if (s->rets[i].gives == Known::Gives::argument && s->node.into[i] == kNone &&
+        shown(*s, s->node.args[s->rets[i].argument].ref).input)
+      return *why = Why::alias, nullptr;
+  if (flags & AJ_LAZY_WRITES) find_outside(*s, f);
   return s;
 }
 

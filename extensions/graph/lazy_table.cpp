@@ -50,7 +50,8 @@ aj_status* memory(aj_object** out) {
 aj_status* enter(aj_object* o, uint32_t flags) {
   return guard("", [&] {
     if (flags & 0xffff &
-        ~uint32_t(AJ_LAZY_WHOLE | AJ_LAZY_NO_FUSION | AJ_LAZY_CHECK | AJ_LAZY_KEEP))
+        ~uint32_t(AJ_LAZY_WHOLE | AJ_LAZY_NO_FUSION | AJ_LAZY_CHECK | AJ_LAZY_KEEP |
+                  AJ_LAZY_WRITES))
       raise(AJ_INVALID_ARGUMENT, "lazy: flags ", flags, " are not known here");
     if (here.scope) {
       here.outer.push_back(here.scope->flags);
@@ -61,6 +62,7 @@ aj_status* enter(aj_object* o, uint32_t flags) {
     // Another thread's scope writes there: this one begins with nothing.
     if (!known || known->used.exchange(true)) known = std::make_shared<Memory>();
     known->flushes.clear();
+    known->apart = false;
     here.scope = std::make_shared<Scope>(std::move(known), flags, here.calls, here.bytes);
     here.outer.push_back(0);
     include(true);
@@ -182,6 +184,7 @@ aj_status* kept(aj_object* o, aj_object** text, aj_object** inputs) {
     std::vector<aj_value> list;
     for (const Tensor& t : m->kept_inputs) list.push_back(value(t));
     check(core().list_new(list.data(), uint32_t(list.size()), inputs));
+    if (m->apart) m->kept.clear();
     if (aj_status* s = core().string_new(str(m->kept), text)) {
       core().release(*inputs);
       check(s);

@@ -74,25 +74,34 @@ bool takes_part(const Part& part, const std::vector<Tensor>& regs,
   return takes(part, regs, sizes, calm) && !gave_up(part);
 }
 
-// Clearly: what is as fast either way is left as eager has it.
-bool Turn::wins() const {
-  const uint64_t apart = log_.apart.load(std::memory_order_relaxed);
+constexpr uint32_t kTrials = 24;
+
+// Clearly: the least of a few times flatters who varies more, and what is as fast either way is
+// left as eager has it.
+static bool wins(const Part::Log& log) {
+  const uint64_t apart = log.apart.load(std::memory_order_relaxed);
   return apart == ~uint64_t(0) ||
-         double(log_.together.load(std::memory_order_relaxed)) <= 0.9 * double(apart);
+         double(log.together.load(std::memory_order_relaxed)) <= 0.75 * double(apart);
+}
+static bool is_small(const Part& part, const std::vector<int64_t>& sizes) {
+  int64_t elements = 1;
+  for (int64_t n : part.output_types[0].shape) elements *= n < 0 ? sizes[size_t(-1 - n)] : n;
+  return elements < 1 << 16;
+}
+bool Turn::lost(const Part& part, const std::vector<int64_t>& sizes) {
+  return part.log->runs.load(std::memory_order_relaxed) >= kTrials && is_small(part, sizes) &&
+         !wins(*part.log);
 }
 
 // Of the first runs the first two go together, to warm up and to be seen; then in turns.
 Turn::Turn(const Part& part, const std::vector<int64_t>& sizes, bool measure)
     : log_(*part.log), together_(true), measured_(false) {
-  int64_t elements = 1;
-  for (int64_t n : part.output_types[0].shape) elements *= n < 0 ? sizes[size_t(-1 - n)] : n;
   // What is not in the first caches wins by its memory.
-  if (!measure || elements >= 1 << 16) return;
-  constexpr uint32_t kTrials = 24;
+  if (!measure || !is_small(part, sizes)) return;
   uint32_t run = log_.runs.load(std::memory_order_relaxed);
   if (run < kTrials) run = log_.runs.fetch_add(1, std::memory_order_relaxed);
   measured_ = run > 0 && run < kTrials;
-  together_ = run < kTrials ? run < 2 || run % 2 : wins();
+  together_ = run < kTrials ? run < 2 || run % 2 : wins(log_);
   if (measured_) begin_ = now();
 }
 void Turn::end(bool ran_together) const {

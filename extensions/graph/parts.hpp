@@ -27,9 +27,10 @@ class Turn {
   Turn(const Part& part, const std::vector<int64_t>& sizes, bool measure);
   bool together() const { return together_; }
   void end(bool ran_together) const;
+  // Is it settled that its calls are the faster way?
+  static bool lost(const Part& part, const std::vector<int64_t>& sizes);
 
  private:
-  bool wins() const;
   Part::Log& log_;
   bool together_, measured_;
   uint64_t begin_ = 0;

@@ -133,7 +133,8 @@ class Run {
       if (turn && i == part_end) turn->end(false), turn.reset();
       if (part != s.parts.end() && part->first == i) {
         const Part& p = *part++;
-        if (fuse_ && takes_part(p, regs_, sizes_, calm_)) turn.emplace(p, sizes_, measure_);
+        if (fuse_ && !(measure_ && Turn::lost(p, sizes_)) && takes_part(p, regs_, sizes_, calm_))
+          turn.emplace(p, sizes_, measure_);
         if (turn && turn->together() && run_part(p, regs_, sizes_)) {
           turn->end(true), turn.reset();
           counts.passes++, counts.groups++, counts.fused += p.count;

@@ -263,7 +263,8 @@ def compile(
     that depends on its arguments, on modules and on numbers that it reads: they are looked at before each run. One that
     changes anything besides tensors is refused with the line that does. The 2nd, 4th, 8th, ... run is a recording again; one
     that differs is an error, which names the line. When other sizes come, one program is made for these and all others from 2
-    on, where it makes the same calls for all; dynamic=False: each has its own.
+    on, where it makes the same calls for all; dynamic=False: each has its own. A function that finds gradients and writes
+    what it has read, such as a step of training with its optimizer, is one program, too.
     """
     from ._compile import compile
 

@@ -9,6 +9,9 @@ import types
 from . import _C
 from .nn.modules import _calls
 from .nn.modules.module import Module
+from .optim import optimizer as _optimizer
+from .optim.lr_scheduler import LRScheduler
+from .optim.optimizer import Optimizer
 
 HERE = os.path.dirname(__file__) + os.sep
 LIBRARY = tuple(os.path.join(os.path.dirname(os.__file__), name) for name in sorted(sys.stdlib_module_names))
@@ -48,6 +51,7 @@ VALUES = (
     types.CodeType,
     types.MethodType,
 )
+GRADIENTS = {"backward", "grad"}  # who names one of these finds gradients, or may
 MOST = 20_000  # things that are looked at
 
 
@@ -56,6 +60,7 @@ class Looked:
 
     def __init__(self, function, args=(), kwargs=None):
         self.watched, self.tensors = [], []
+        self.moving = []  # what an optimizer begins by itself
         self.seen, self.codes, self.kept = set(), set(), []
         for hooks in (
             _calls._global_forward_pre,
@@ -69,6 +74,12 @@ class Looked:
             if not isinstance(o, _C.Tensor):
                 self.argument(o)
         self.before = [contents(w) for w in self.watched]
+        self.begun = [contents(w) for w in self.moving]
+
+    @property
+    def trains(self):
+        """Does it find gradients, or may it?"""
+        return bool(self.moving) or any(name in GRADIENTS for code in self.codes for name in code.co_names)
 
     def argument(self, o):
         if type(o) in (tuple, list):
@@ -99,6 +110,13 @@ class Looked:
             self.module(o, name)
         elif isinstance(o, _C.Tensor):
             self.tensors.append((name, o))
+        elif isinstance(o, Optimizer):
+            self.optimizer(o, name)
+        elif isinstance(o, LRScheduler):
+            raise RuntimeError(
+                f"compile(replay=True): the function can reach '{name}', a {type(o).__name__}, whose steps its program would not "
+                "make: call it outside of the function, or leave replay out"
+            )
         elif isinstance(o, (types.MethodType, types.MethodWrapperType, types.BuiltinMethodType)):
             self.value(o.__self__, name)
             self.value(getattr(o, "__func__", None), name)
@@ -139,6 +157,30 @@ class Looked:
                     if isinstance(v, types.FunctionType) and v.__name__ not in ("__init__", "__setattr__"):
                         self.names(v.__code__, v.__globals__)
 
+    def optimizer(self, o, name):
+        """Its settings and its state; it may begin the latter in the first step."""
+        self.watched += [_optimizer._global_pre_hooks, _optimizer._global_post_hooks]
+        self.moving.append(vars(o))
+        if any(vars(o).get(hooks) for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")):
+            raise RuntimeError(
+                f"compile(replay=True): {type(o).__name__} has hooks, which no program would call; remove them, or leave replay out"
+            )
+        self.watched += [o._optimizer_step_pre_hooks, o._optimizer_step_post_hooks]
+        self.moving += [o.param_groups, o.state]
+        for i, group in enumerate(o.param_groups):
+            self.moving += [group, group["params"]]
+            for k, p in enumerate(group["params"]):
+                self.value(p, f"{name}.{i}.{k}")
+            for key, v in group.items():
+                if isinstance(v, _C.Tensor):
+                    self.value(v, f"{name}.{i}.{key}")
+        for i, own in enumerate(o.state.values()):
+            if isinstance(own, dict):
+                self.moving.append(own)
+                for key, v in own.items():
+                    if isinstance(v, _C.Tensor):
+                        self.value(v, f"{name}.state.{i}.{key}")
+
     def function(self, f):
         if f.__code__.co_filename.startswith(HERE):
             return
@@ -178,6 +220,8 @@ class Looked:
             line = step.starts_line or line
             if step.opname == "STORE_DEREF" and step.argval in code.co_freevars:
                 self.refuse(code, line, f"assigns '{step.argval}' of the function around it")
+            if step.argval == "grad" and self.trains:  # what becomes of gradients is known
+                continue
             if step.opname in WRITES and code.co_name not in ("__init__", "<module>", "__post_init__"):
                 self.refuse(code, line, f"assigns '{step.argval}'")
 
@@ -255,7 +299,7 @@ def contents(w):
     if isinstance(w, tuple):
         return id(w[0].get(w[1]))
     if isinstance(w, dict):
-        return [(k, id(v)) for k, v in w.items()]
+        return [(k if isinstance(k, str) else id(k), id(v)) for k, v in w.items()]
     if isinstance(w, list):
         return [id(v) for v in w]
     try:

@@ -6,8 +6,8 @@ import re
 from . import _C, compiler, no_grad, uint8
 from ._compile import CHECK, WHOLE, _all
 from ._dynamo import config
-from ._lazy import scope_is_open
-from ._looked_at import Looked
+from ._lazy import new_memory, scope_is_open
+from ._looked_at import Looked, contents
 from .jit import is_tracing
 from .jit._traced import CONSTANT, capture, capture_dynamic, put_together
 
@@ -38,6 +38,7 @@ class Replayed:
     def reset(self):
         self.face.plans_clear()
         self.known, self.shapes, self.refused, self.calls = {}, {}, set(), 0
+        self.memories, self.others = {}, 0
         self.verdict = "it was not called yet"
 
     def look(self, args, kwargs):
@@ -50,6 +51,8 @@ class Replayed:
         if len({id(t) for t in leaves}) != len(leaves):  # a program could not tell them apart
             return self.function(*args, **kwargs)
         looked = Looked(self.function, args, kwargs)
+        if looked.trains and _C.is_grad_enabled():
+            return self.step(form, leaves, args, kwargs, looked, expected)
         result, program, text, writes = self.record(form, leaves, looked)
         if expected is not None:
             if (calls_of(text) != expected.calls) if expected.calls else (text != expected.text):
@@ -82,6 +85,46 @@ class Replayed:
         handle, together = (None, lambda given: joint.run([*given, *tensors])) if joint else (program.handle, together)
         self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
         self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
+
+    def step(self, form, leaves, args, kwargs, looked, expected):
+        """A call that finds gradients: with what it writes, it is one program."""
+        from ._stepped import NoStep, Written
+
+        if _C.leaf_hooks():
+            self.verdict = "runs as it is: a tensor has hooks, which no program would call"
+            return self.function(*args, **kwargs)
+        kind = kind_of(form, leaves)
+        memory = self.memories.setdefault(kind, new_memory())
+        with looked.watching():
+            written = Written(self.call_of(form), leaves, [t for _, t in looked.tensors], memory)
+        now = Looked(self.function, args, kwargs)
+        if [contents(w) for w in now.moving] != looked.begun:  # its state was begun
+            return written.result
+        try:
+            step = written.step()
+        except NoStep as why:
+            return self.pass_on(str(why), written.result)
+        if expected is not None and expected.text != step.text:
+            raise RuntimeError(self.difference(expected, step.program, step.text))
+        known = self.known.setdefault((kind, step.text), Known(step.text))
+        known.equal += 1
+        self.others += 1
+        if known.equal >= EQUAL:
+            known.runs, self.others = 1 if self.check else known.runs * 2, 0
+            watched, together = [*now.watched, *now.moving], Stepped(self, step, form)
+            self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])
+            self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
+        elif self.others > 8:
+            return self.pass_on("its calls are others each time", written.result)
+        return written.result
+
+    def pass_on(self, why, result):
+        """The function runs as it is for a while; each time for longer."""
+        self.face.plain = n = max(13, 3 * self.calls)
+        self.calls += n
+        self.others = 0
+        self.verdict = f"runs as it is: {why}"
+        return result
 
     def joint_of(self, known, args, kwargs, looked):
         """The program with its derivative, made once, where that is faster than the calls with theirs; or None."""
@@ -170,6 +213,19 @@ class Replayed:
     def explain(self):
         """What became of the function; it prints."""
         return Told(self.verdict, self.calls)
+
+
+class Stepped:
+    """Runs a step's program, where the gradients are as they were."""
+
+    def __init__(self, replayed, step, form):
+        self.replayed, self.step, self.form = replayed, step, form
+
+    def __call__(self, given):
+        if self.step.fits():
+            return self.step.run(given)
+        args, kwargs = rebuilt(self.form, given)
+        return self.replayed.function(*args, **kwargs)
 
 
 class Told:

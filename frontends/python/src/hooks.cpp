@@ -2,6 +2,8 @@
 // handle that removes one.
 #include "hooks.hpp"
 
+#include <atomic>
+
 #include "collect.hpp"
 
 namespace adjoin::py {
@@ -9,10 +11,13 @@ namespace {
 
 struct Hook {
   PyObject* function;
+  bool leaf = false;
 };
+std::atomic<long> leaf_hooks{0};  // that are called, or wait to be dropped
 
 void drop_hook(void* self) {
   auto* h = static_cast<Hook*>(self);
+  leaf_hooks -= h->leaf;
   drop_object(h->function);
   delete h;
 }
@@ -192,9 +197,12 @@ PyObject* pop_saved(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* count_leaf_hooks(PyObject*, PyObject*) { return PyLong_FromLong(leaf_hooks); }
+
 PyMethodDef functions[] = {
     {"push_saved_hooks", method(push_saved), METH_FASTCALL, nullptr},
     {"pop_saved_hooks", pop_saved, METH_NOARGS, nullptr},
+    {"leaf_hooks", count_leaf_hooks, METH_NOARGS, nullptr},
     {},
 };
 
@@ -225,11 +233,13 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   watch_cycles(tensor);
   aj_tensor* t = tensor_of(tensor);
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
-  auto* h = new Hook{Py_NewRef(f)};
+  const bool leaf = t->obj.flags & AJ_TENSOR_LEAF;
+  auto* h = new Hook{Py_NewRef(f), leaf};
   uint64_t id = 0;
   if (failed(
           autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id)))
     return nullptr;
+  leaf_hooks += leaf;
   return handle(id);
 }
 

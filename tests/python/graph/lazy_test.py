@@ -397,3 +397,17 @@ def test_random_programs_with_writes_through_views(turn):
             with scope:
                 made = f(inputs, grad)
             assert made == wanted, (SEED, turn, grad, time, lines)
+
+
+def test_backward_of_a_write_through_a_view_in_a_layout_of_its_own():
+    def slope(x):
+        y = (x * 1).t().contiguous().t() - 3  # strides 1, 5
+        y[2] = y[0] * 2
+        (y.sum(1, keepdim=True) * adjoin.arange(5.0)[:, None]).sum().backward()
+        return x.grad
+
+    x = adjoin.randn(5, 7)
+    wanted = slope(x.clone().requires_grad_())
+    with adjoin.lazy():
+        got = slope(x.clone().requires_grad_())
+    assert got.equal(wanted)

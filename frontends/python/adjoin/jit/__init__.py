@@ -7,7 +7,7 @@ from typing import Final  # noqa: F401
 
 from ..nn.modules.module import Module
 
-_KEPT = ("script_method", "interface", "_overload", "_overload_method")
+_KEPT = ("script_method", "_overload", "_overload_method")
 
 
 class ScriptModule(Module):
@@ -96,6 +96,15 @@ def _as_it_is(name):
 
 
 globals().update((name, _as_it_is(name)) for name in _KEPT)
+
+
+def interface(cls):
+    """A decorator of a class that says which methods a part of a module has: ``part: Cls`` in the module's class body. What
+    is put in the part's place after script() has to have them, with the same arguments."""
+    if not builtins.isinstance(cls, type):
+        raise RuntimeError(f"jit.interface: a class is wanted, not {type(cls).__name__}")
+    cls.__torch_script_interface__ = True
+    return cls
 
 
 def _marked(function, how):

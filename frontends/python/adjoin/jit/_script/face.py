@@ -79,9 +79,9 @@ class Function(_Shown, ScriptFunction):
 class ScriptedModule(_Shown, RecursiveScriptModule):
     """A module that runs as a program; parameters and buffers are the original's own."""
 
-    def __init__(self, handle, path, functions, original=None, ready=True):
+    def __init__(self, handle, path, functions, original=None, ready=True, root=None):
         Module.__init__(self)
-        self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False)
+        self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False, _root=root or self)
         self.__dict__["original_name"] = type(original).__name__ if original is not None else "Module"
         if original is not None:
             self.__dict__["_original"] = original
@@ -90,7 +90,9 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
             self._non_persistent_buffers_set.update(original._non_persistent_buffers_set)
             for name, child in original._modules.items():
                 inside = path + name + "."
-                self._modules[name] = None if child is None else ScriptedModule(handle, inside, functions, child)
+                self._modules[name] = (
+                    None if child is None else ScriptedModule(handle, inside, functions, child, root=self._root)
+                )
             self.__dict__["training"] = original.training
         self.__dict__["_ready"] = ready
 
@@ -118,14 +120,31 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         return self._call_function(name, args, kwargs)
 
     def __setattr__(self, name, value):
-        if not self.__dict__.get("_ready") or name in ("_handle", "_path") or isinstance(value, Module):
+        if not self.__dict__.get("_ready") or name in ("_handle", "_path"):
             return super().__setattr__(name, value)
+        if isinstance(value, Module) or name in self._modules:
+            from .swap import swap
+
+            return swap(self, name, value)
         if name in self._parameters or name in self._buffers:
             super().__setattr__(name, value)
             return self._give_weights()
         if name == "training":
             self.__dict__["training"] = value
         return _C.script_set(self._handle, self._path + name, value)
+
+    def __delattr__(self, name):
+        raise RuntimeError(
+            f"jit.script: '{name}' cannot go from a scripted {self.original_name}, whose code may need it; change the original and "
+            "script that"
+        )
+
+    def add_module(self, name, module):
+        if not self.__dict__.get("_ready"):
+            return super().add_module(name, module)
+        setattr(self, name, module)
+
+    register_module = add_module
 
     def _give_weights(self):
         """The program has the tensors that the module has now."""

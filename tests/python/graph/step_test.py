@@ -1,0 +1,301 @@
+"""tests/python/graph/step_test.py: compile(fn, replay=True) of whole steps of training: forward, backward and optimizer as one program."""
+
+import adjoin
+import pytest
+import random_programs
+from adjoin import nn
+from adjoin.nn import functional as F
+from breaks_test import bits
+
+
+def perceptron():
+    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 4))
+
+
+class Pictures(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = F.relu(self.norm(self.conv(x.reshape(-1, 1, 2, 3))))
+        return self.head((y + 0.1 * y.sigmoid()).mean((2, 3)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.Linear(8, 20), nn.Linear(5, 4)
+
+    def forward(self, x):
+        h = c = adjoin.zeros(x.shape[0], 5)
+        for t in range(2):
+            i, forget, g, o = self.cell(adjoin.cat([x[:, 3 * t : 3 * t + 3], h], 1)).chunk(4, 1)
+            c = forget.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+        return self.head(h)
+
+
+def sgd(p):
+    return adjoin.optim.SGD(p, lr=0.05, momentum=0.9)
+
+
+def adam(p):
+    return adjoin.optim.AdamW(p, lr=0.01)
+
+
+class Twin:
+    """A model and its optimizer, with a step of training."""
+
+    def __init__(self, make=perceptron, optimizer=adam, step=None, replay=False):
+        adjoin.manual_seed(3)
+        self.model = make()
+        self.optimizer = optimizer(self.model.parameters())
+        own = (step or plain)(self.model, self.optimizer)
+        self.step = adjoin.compile(own, replay=True) if replay else own
+
+    def state(self):
+        model, optimizer = self.model.state_dict(), self.optimizer.state_dict()["state"]
+        grads = [p.grad for p in self.model.parameters()]
+        kept = [v for own in optimizer.values() for v in own.values()]
+        return [t if t is None else bits(t) for t in (*model.values(), *grads, *kept)]
+
+    def recorded(self):
+        return self.step._state.calls
+
+
+def plain(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def batch(n=7):
+    return adjoin.randn(n, 6), adjoin.randint(0, 4, (n,))
+
+
+def alike(a, b, steps=24, n=7):
+    for i in range(steps):
+        given = batch(n)
+        assert bits(a.step(*given)) == bits(b.step(*given)), i
+        assert a.state() == b.state(), i
+
+
+@pytest.mark.parametrize("optimizer", [sgd, adam])
+@pytest.mark.parametrize("make", [perceptron, Pictures, Recurrent])
+def test_a_step_is_one_program(make, optimizer):
+    a, b = Twin(make, optimizer), Twin(make, optimizer, replay=True)
+    alike(a, b)
+    assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+
+
+def test_the_loss_says_that_its_derivative_is_taken():
+    a = Twin(replay=True)
+    for _ in range(12):
+        loss = a.step(*batch())
+    assert loss.requires_grad and not loss.is_leaf and loss.grad_fn is not None
+    with pytest.raises(RuntimeError, match="its backward pass with it; take derivatives inside"):
+        loss.backward()
+
+
+def clears_later(model, optimizer):
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        (0.5 * F.cross_entropy(model(x * 2), y)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+def fills_with_zeros(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad(set_to_none=False)
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def by_hand(model, optimizer):
+    params = list(model.parameters())
+
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        with adjoin.no_grad():
+            for p, g in zip(params, adjoin.autograd.grad(loss, params), strict=True):
+                p.sub_(g, alpha=0.1)
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [clears_later, fills_with_zeros, by_hand])
+def test_gradients_are_kept_as_the_step_keeps_them(step):
+    a, b = Twin(step=step), Twin(step=step, replay=True)
+    alike(a, b)
+    assert b.recorded() < 12, b.step.explain()
+
+
+def test_a_gradient_that_is_there_already_is_added_to():
+    def adds(model, optimizer):
+        def step(x, y):
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return step
+
+    a, b = Twin(step=adds), Twin(step=adds, replay=True)
+    alike(a, b)
+    given = batch()
+    for twin in (a, b):
+        for p in twin.model.parameters():
+            p.grad = adjoin.ones_like(p)
+        twin.step(*given)
+    assert a.state() == b.state()
+    alike(a, b, 3)
+
+
+def test_settings_and_state_that_others_change():
+    a, b = Twin(optimizer=sgd), Twin(optimizer=sgd, replay=True)
+    alike(a, b, 10)
+    recorded = b.recorded()
+    for twin in (a, b):
+        twin.optimizer.param_groups[0]["lr"] = 0.5
+    alike(a, b, 10)
+    assert recorded < b.recorded() < recorded + 6
+    for twin in (a, b):
+        twin.optimizer.load_state_dict(twin.optimizer.state_dict())
+        twin.model.load_state_dict({k: v * 0.5 for k, v in twin.model.state_dict().items()})
+    alike(a, b, 10)
+    for twin in (a, b):
+        twin.optimizer.param_groups[0]["momentum"] = 0.0
+        twin.model[0].weight.requires_grad_(False)
+    alike(a, b, 10)
+
+
+def test_other_sizes_are_another_program():
+    a, b = Twin(), Twin(replay=True)
+    for n in (7, 3, 7, 3, 7):
+        alike(a, b, 8, n)
+    assert b.recorded() < 20
+
+
+def test_hooks_are_called():
+    a, b = Twin(), Twin(replay=True)
+    alike(a, b, 12)
+    seen = []
+    handles = [t.model[0].weight.register_hook(lambda g, t=t: seen.append(t) or g * 2) for t in (a, b)]
+    alike(a, b, 5)
+    assert seen == [a, b] * 5
+    for h in handles:
+        h.remove()
+    alike(a, b, 3)
+
+
+def asks(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        if loss > 0:
+            optimizer.step()
+        return loss
+
+    return step
+
+
+def draws(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(F.dropout(model(x), 0.5), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def picks(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        some = (x[:, 0] > 0).nonzero()[:, 0]
+        loss = F.cross_entropy(model(x), y) + x[some].sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [asks, draws, picks])
+def test_what_is_no_program_runs_as_it_is(step):
+    a, b = Twin(step=step), Twin(step=step, replay=True)
+    for _ in range(20):
+        given = batch()
+        adjoin.manual_seed(5)
+        first = bits(a.step(*given)), adjoin.get_rng_state().tolist()
+        adjoin.manual_seed(5)
+        assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist())
+        assert a.state() == b.state()
+    assert "runs as it is" in str(b.step.explain())
+
+
+def test_what_a_program_would_not_do_is_refused():
+    adjoin.manual_seed(0)
+    model = perceptron()
+    optimizer = sgd(model.parameters())
+    schedule = adjoin.optim.lr_scheduler.StepLR(optimizer, 2)
+
+    def step(x, y):
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        schedule.step()
+
+    with pytest.raises(RuntimeError, match="'schedule', a StepLR, whose steps its program would not make"):
+        adjoin.compile(step, replay=True)(*batch())
+    hooked = Twin(replay=True)
+    hooked.optimizer.register_step_post_hook(lambda *a: None)
+    with pytest.raises(RuntimeError, match="AdamW has hooks"):
+        hooked.step(*batch())
+
+
+def test_an_argument_that_is_written():
+    def step(x, w):
+        (x * w).square().sum().backward()
+        with adjoin.no_grad():
+            w.sub_(w.grad, alpha=0.01)
+            x.mul_(0.5)
+        w.grad = None
+        return w.detach().clone()
+
+    g = adjoin.compile(step, replay=True)
+    adjoin.manual_seed(1)
+    w = adjoin.randn(4, requires_grad=True)
+    v = w.detach().clone().requires_grad_()
+    for _ in range(12):
+        x = adjoin.randn(3, 4)
+        y = x.clone()
+        assert bits(step(x, w)) == bits(g(y, v)) and bits(x) == bits(y)
+        assert bits(w) == bits(v) and v.grad is None
+
+
+def test_random_steps():
+    for seed in range(40, 52):  # more of them: random_programs.py
+        _, f, inputs = random_programs.case(seed)
+        assert random_programs.steps(f, inputs, seed, False)[:2] == random_programs.steps(f, inputs, seed, True)[:2], (
+            seed
+        )
