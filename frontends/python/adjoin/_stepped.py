@@ -2,7 +2,9 @@
 
 import re
 
-from . import _C, default_generator, empty_strided, no_grad, zeros
+import adjoin
+
+from . import _C, empty_strided, no_grad, zeros
 from .autograd import Function
 from .jit._traced import put_together, take_apart
 
@@ -23,7 +25,7 @@ class Written:
         self.leaves, self.tensors = leaves, tensors
         self.params = [t for t in (*leaves, *tensors) if t.requires_grad and t.is_leaf]
         self.before = [t.grad for t in self.params]
-        state, flushed = default_generator._get(), _C.lazy_stats(memory)[2]
+        state, flushed = adjoin.default_generator._get(), _C.lazy_stats(memory)[2]
         self.results, self.why = [], ""
         _C.lazy_limits(1 << 30, 1 << 60)
         _C.lazy_enter(memory, KEEP | WRITES)
@@ -47,7 +49,7 @@ class Written:
             if (g := p.grad) is not None and g is not was and g.stride() != p.stride():
                 self.turned.append(id(p))
                 p.grad = turned(g, p)
-        if default_generator._get() != state:
+        if adjoin.default_generator._get() != state:
             self.why = "random numbers were drawn"
         if not self.why:
             self.text, self.inputs = _C.lazy_kept(memory)

@@ -113,9 +113,12 @@ def _tied(places, given):
     return chosen
 
 
-def _outputs(tree, recorded):
-    """Without history, unless an argument had one (or a derivative around this one gave it one)."""
-    return tree if recorded else _C.tree_detached(tree)
+def _outputs(tree, recorded, recording=False, leaves=()):
+    """Without history, unless an argument had one (or a derivative around this one gave it one), or a tensor depends on what the
+    function closes over."""
+    if recorded:
+        return tree
+    return _C.tree_freed(tree, leaves) if recording else _C.tree_detached(tree)
 
 
 def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
@@ -132,19 +135,22 @@ class _Called:
     """A call of func whose arguments number ``argnums`` are inputs of derivatives; to be made, and used, with
     gradients enabled."""
 
-    def __init__(self, func, argnums, has_aux, args, kwargs):
+    def __init__(self, func, argnums, has_aux, args, kwargs, recording):
+        self.recording = recording  # were they enabled around the call?
         self.single = isinstance(argnums, int)
         self.numbers = (argnums,) if self.single else tuple(argnums)
-        self.recorded = _C.tree_recorded(args) or _C.tree_recorded(kwargs)
+        self.recorded = recording and (_C.tree_recorded(args) or _C.tree_recorded(kwargs))
         self.args, self.leaves = list(args), []
         for n in self.numbers:
             self.args[n] = _C.transform_inputs(self.args[n], self.leaves)
         result = func(*self.args, **kwargs)
         self.result, self.aux = result if has_aux else (result, None)
+        # Does it depend on what func closes over?
+        self.closes = recording and not self.recorded and _C.tree_reaches(self.result, self.leaves)
 
     def depended_on(self):
         """Is a derivative of it to be recorded: at its own level, or at one around?"""
-        return self.recorded or _C.transform_recorded(self.result)
+        return self.recorded or self.closes or _C.transform_recorded(self.result)
 
     def by_argument(self, derivatives):
         """The leaves' derivatives as trees like the arguments."""
@@ -153,13 +159,21 @@ class _Called:
         return _fill(tuple(self.args[n] for n in self.numbers), derivatives)
 
     def outputs(self, *trees):
-        return trees if self.recorded else _C.tree_detached(trees)
+        if self.closes or self.aux is not None:
+            trees = _outputs(trees, self.recorded, self.recording, self.leaves)
+        elif not self.recorded:
+            return _C.tree_detached(trees)
+        for x in self.leaves:  # who looks for leaves in what is kept shall not find ours
+            if x.is_leaf:
+                x.requires_grad_(False)
+        return trees
 
 
 def _differentiated(func, argnums, has_aux, args, kwargs):
     """(derivative, value, aux)"""
+    recording = _C.is_grad_enabled()
     with adjoin.enable_grad():
-        call = _Called(func, argnums, has_aux, args, kwargs)
+        call = _Called(func, argnums, has_aux, args, kwargs, recording)
         value = call.result
         if not isinstance(value, adjoin.Tensor) or value.dim():
             told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
@@ -202,8 +216,9 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
 
     @_wraps(func)
     def jacobian(*args, **kwargs):
+        recording = _C.is_grad_enabled()
         with adjoin.enable_grad():
-            call = _Called(func, argnums, has_aux, args, kwargs)
+            call = _Called(func, argnums, has_aux, args, kwargs, recording)
             recorded = call.depended_on()
 
             def rows_of(output):
@@ -263,9 +278,10 @@ def linearize(func, *primals):
         weights, pulled = _transposed(result, back)
 
     def along(*tangents):
+        recorded = _C.is_grad_enabled() and _C.tree_recorded((primals, tangents, result))
         with adjoin.enable_grad():
             moved = _moved(weights, pulled, tangents)
-        return _outputs(moved, _C.tree_recorded((primals, tangents)))
+        return _outputs(moved, recorded)
 
     return result, along
 
@@ -289,23 +305,26 @@ def vjp(func, *primals, has_aux=False):
     for primal in primals:
         if isinstance(primal, (int, float, complex)):
             raise ValueError(f"vjp: a primal is the {type(primal).__name__} {primal}; a tensor is wanted")
-    recorded = _C.tree_recorded(primals)
+    recording = _C.is_grad_enabled()
+    recorded = recording and _C.tree_recorded(primals)
     leaves = []
     with adjoin.enable_grad():
         inputs = _C.transform_inputs(primals, leaves)
         result = func(*inputs)
         outputs, aux = result if has_aux else (result, None)
     ends, around = _leaves(outputs), _C.transform_recorded(outputs)
+    outputs, aux = _outputs((outputs, aux), recorded, recording, leaves)
+    closes = recorded or _C.tree_recorded(outputs)
 
     def pull_back(cotangents):
+        recording = _C.is_grad_enabled()
         with adjoin.enable_grad():
-            kept = recorded or _C.tree_recorded(cotangents)
+            kept = recording and (closes or _C.tree_recorded(cotangents))
             along = kept or around or _C.transform_recorded(cotangents)
             found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents), along))
         return _outputs(found, kept)
 
-    outputs = _outputs(outputs, recorded)
-    return (outputs, pull_back, _outputs(aux, recorded)) if has_aux else (outputs, pull_back)
+    return (outputs, pull_back, aux) if has_aux else (outputs, pull_back)
 
 
 def replace_all_batch_norm_modules_(root):

@@ -162,6 +162,8 @@ PyObject* mapped(PyObject* tree, Leaf leaf, void* self) {
   return made;
 }
 
-int init_trees(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int init_trees(PyObject* module) {
+  return init_reach(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace adjoin::py

@@ -11,5 +11,6 @@ using Leaf = PyObject* (*)(PyObject* tensor, void* self);
 PyObject* mapped(PyObject* tree, Leaf leaf, void* self);
 
 int init_trees(PyObject* module);
+int init_reach(PyObject* module);
 
 }  // namespace adjoin::py

@@ -193,3 +193,55 @@ def test_a_derivative_that_is_none_where_the_argument_moves(vectorize):
             assert adjoin.allclose(block, wanted)
     wanted = adjoin.diag(2.0 * (x[0] > 0))
     assert jacfwd(grad(lambda x: (x.relu() * x).sum()))(x[0]).equal(wanted)
+
+
+def closing(w, name):
+    """(derivative, what else was given) of w x^2 by x, for a w that the function closes over."""
+    x, f = adjoin.tensor([3.0, 4.0]), lambda x: w * x**2
+    if name == "grad":
+        return grad(lambda x: f(x).sum())(x), None
+    if name == "grad_and_value":
+        return grad_and_value(lambda x: f(x).sum())(x)
+    if name == "jacrev":
+        return jacrev(lambda x: f(x).sum())(x), None
+    if name == "vjp":
+        value, back = vjp(f, x)
+        return back(adjoin.ones(2))[0], value
+    if name == "jvp":
+        value, moved = jvp(f, (x,), (adjoin.ones(2),))
+        return moved, value
+    value, along = adjoin.func.linearize(f, x)
+    return along(adjoin.ones(2)), value
+
+
+DERIVATIVES = ["grad", "grad_and_value", "jacrev", "vjp", "jvp", "linearize"]
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_what_a_function_closes_over_keeps_its_history(name):
+    w = adjoin.tensor([1.0, 2.0], requires_grad=True)
+    found, value = closing(w, name)
+    assert found.tolist() == [6, 16] and adjoin.autograd.grad(found.sum(), w)[0].tolist() == [6, 8]
+    if value is not None:
+        assert adjoin.autograd.grad(value.sum(), w)[0].tolist() == [9, 16]
+    closing(w, name)[0].sum().backward()
+    assert w.grad.tolist() == [6, 8]
+    with adjoin.no_grad():
+        assert not closing(w, name)[0].requires_grad
+    assert not closing(w.detach(), name)[0].requires_grad
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_a_derivative_of_a_derivative_by_what_the_inner_one_closes_over(name):
+    for around in (grad, jacrev, jacfwd):
+        found = around(lambda w: closing(w, name)[0].sum())(adjoin.tensor([1.0, 2.0]))
+        assert found.tolist() == [6, 8]
+        assert name in ("vjp", "linearize") or not found.requires_grad
+
+
+def test_what_comes_along_keeps_only_its_own_history():
+    w, x = adjoin.tensor([1.0, 2.0], requires_grad=True), adjoin.tensor([3.0, 4.0])
+    found, (value, aux) = grad_and_value(lambda x: ((x**2).sum(), w * x), has_aux=True)(x)
+    assert [t.requires_grad for t in (found, value, aux)] == [False, False, True]
+    found, (value, aux) = grad_and_value(lambda x: ((w * x**2).sum(), x * 2), has_aux=True)(x)
+    assert [t.requires_grad for t in (found, value, aux)] == [True, True, False]
