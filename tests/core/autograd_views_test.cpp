@@ -55,8 +55,7 @@ TEST_F(Tape, RefusesWritesThatWouldLoseHistory) {
             std::string::npos);
   Tensor y = x * 1;
   std::vector<Tensor> parts = split(y, {2, 2}, 0);
-  EXPECT_NE(error_of([&] { mul_(parts[0], 2); }).find("one result of an op with several views"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { mul_(parts[0], 2); }).find("returns multiple views"), std::string::npos);
   Tensor quiet;
   {
     NoGradGuard off;
