@@ -20,6 +20,20 @@ bool is_barrier(const Node& n) {
   return n.what == Node::What::branch || n.what == Node::What::loop || has_effect(n) || n.keep;
 }
 
+// May its result show an argument's memory? A part's results are new and dense, so no compiler gets
+// such a call, whatever it claims: what reads the result would find other strides than eager's.
+bool may_show(const Program& p, const Node& n) {
+  const OpFacts& f = facts_of(n.op);
+  for (size_t i = 0; i < n.args.size(); i++) {
+    if (!(f.params[i].flags & AJ_PARAM_ALIASED) || n.args[i].kind != Arg::Kind::value) continue;
+    const DLDataType from = p.values[n.args[i].ref].type.dtype;
+    for (const Result& r : n.results)
+      for (uint32_t v : r.values)
+        if (p.values[v].type.dtype == from) return true;
+  }
+  return false;
+}
+
 struct Offer {
   const aj_compiler* compiler;
   std::string name;
@@ -114,7 +128,8 @@ class Arranging {
         continue;
       }
       for (size_t i = 0; i < cluster.size(); i++)
-        if (cluster[i] && claimed_[i].offer == kNone && b_.nodes[i].what == Node::What::call)
+        if (cluster[i] && claimed_[i].offer == kNone && b_.nodes[i].what == Node::What::call &&
+            !may_show(p_, b_.nodes[i]))
           claimed_[i] = {o, cluster[i]};
     }
   }

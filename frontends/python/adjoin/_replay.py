@@ -90,7 +90,7 @@ class Replayed:
         """A call that finds gradients: with what it writes, it is one program."""
         from ._stepped import NoStep, Written
 
-        if _C.leaf_hooks():
+        if _C.leaf_hooks([*leaves, *(t for _, t in looked.tensors)]):
             self.verdict = "runs as it is: a tensor has hooks, which no program would call"
             return self.function(*args, **kwargs)
         kind = kind_of(form, leaves)

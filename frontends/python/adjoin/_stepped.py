@@ -77,7 +77,7 @@ class Step:
         end = next(i for i, line in enumerate(lines) if line.startswith("  return") or line == "}")
         made = re.findall(r"%(\d+)", lines[end])
         at = {int(v): i for i, v in enumerate(made)}
-        self.form, self.taped = w.form, w.taped
+        self.form, self.taped, self.params = w.form, w.taped, w.params
         self.results = [self.place_of(w, t, at) for t in w.results]
         # What becomes of each gradient, and what has to be there before.
         self.grads, self.guards, self.dropped = [], [], []
@@ -164,7 +164,7 @@ class Step:
 
     def fits(self):
         """Are the gradients there that were there, and will nobody be called who is told of them?"""
-        return all(p.grad is was for p, was in self.guards) and not _C.leaf_hooks()
+        return all(p.grad is was for p, was in self.guards) and not _C.leaf_hooks(self.params)
 
     def run(self, given):
         with no_grad():

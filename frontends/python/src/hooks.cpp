@@ -2,7 +2,8 @@
 // handle that removes one.
 #include "hooks.hpp"
 
-#include <atomic>
+#include <mutex>
+#include <unordered_map>
 
 #include "collect.hpp"
 
@@ -11,13 +12,33 @@ namespace {
 
 struct Hook {
   PyObject* function;
-  bool leaf = false;
+  const aj_tensor* leaf = nullptr;
 };
-std::atomic<long> leaf_hooks{0};  // that are called, or wait to be dropped
+
+// How many hooks a leaf has: that are called, or wait to be dropped. A leaf outlives its hooks.
+class LeafHooks {
+ public:
+  void change(const aj_tensor* leaf, int by) {
+    std::lock_guard held(lock_);
+    if (const auto at = count_.try_emplace(leaf).first; !(at->second += by)) count_.erase(at);
+  }
+  bool has(const aj_tensor* leaf) {
+    std::lock_guard held(lock_);
+    return count_.contains(leaf);
+  }
+
+ private:
+  std::mutex lock_;
+  std::unordered_map<const aj_tensor*, int> count_;
+};
+LeafHooks& leaf_hooks() {
+  static auto& all = *new LeafHooks;  // the last hooks go with the process
+  return all;
+}
 
 void drop_hook(void* self) {
   auto* h = static_cast<Hook*>(self);
-  leaf_hooks -= h->leaf;
+  if (h->leaf) leaf_hooks().change(h->leaf, -1);
   drop_object(h->function);
   delete h;
 }
@@ -197,12 +218,18 @@ PyObject* pop_saved(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* count_leaf_hooks(PyObject*, PyObject*) { return PyLong_FromLong(leaf_hooks); }
+// leaf_hooks(tensors): has one of a list of leaves a hook?
+PyObject* have_leaf_hooks(PyObject*, PyObject* leaves) {
+  if (!PyList_Check(leaves)) return PyErr_Format(PyExc_TypeError, "leaf_hooks: a list is wanted");
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves); ++i)
+    if (leaf_hooks().has(tensor_of(PyList_GET_ITEM(leaves, i)))) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
 
 PyMethodDef functions[] = {
     {"push_saved_hooks", method(push_saved), METH_FASTCALL, nullptr},
     {"pop_saved_hooks", pop_saved, METH_NOARGS, nullptr},
-    {"leaf_hooks", count_leaf_hooks, METH_NOARGS, nullptr},
+    {"leaf_hooks", have_leaf_hooks, METH_O, nullptr},
     {},
 };
 
@@ -233,13 +260,12 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   watch_cycles(tensor);
   aj_tensor* t = tensor_of(tensor);
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
-  const bool leaf = t->obj.flags & AJ_TENSOR_LEAF;
-  auto* h = new Hook{Py_NewRef(f), leaf};
+  auto* h = new Hook{Py_NewRef(f), t->obj.flags & AJ_TENSOR_LEAF ? t : nullptr};
   uint64_t id = 0;
   if (failed(
           autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id)))
     return nullptr;
-  leaf_hooks += leaf;
+  if (h->leaf) leaf_hooks().change(t, 1);
   return handle(id);
 }
 
