@@ -70,7 +70,8 @@ Tensor slice_at(const Tensor& t, int64_t dim, int64_t index) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < sd; ++i)
     if (i != d) rows.push_back(i);
-  if (rows.empty()) return reshape(sum(made.values, {0}), made.size);
+  if (rows.empty())  // whole numbers and truths stay what they are
+    return reshape(sum(made.values, {0}, false, p.values.dtype()), made.size);
   made.indices = index_select(index_select(p.indices, 0, indices_of(p.indices, rows)), 1, here);
   return wrapped(std::move(made), t);
 }

@@ -86,3 +86,12 @@ def test_products_of_compressed_matrices_lie_by_rows():
         for b in (d.to_sparse_csr(), d.to_sparse_csc()):
             made = a @ b
             assert made.layout is adjoin.sparse_csr and made.to_dense().tolist() == (d @ d).tolist()
+
+
+@pytest.mark.parametrize("dtype", [adjoin.bool, adjoin.int8, adjoin.int32, adjoin.float16, adjoin.complex64])
+def test_a_line_of_the_only_sparse_dimension_keeps_its_dtype(dtype):
+    d = adjoin.tensor([[0, 1, 0], [1, 0, 1]]).to(dtype)
+    line = d.to_sparse(1)[1]
+    assert line.dtype is dtype and line.tolist() == d[1].tolist()
+    twice = adjoin.sparse_coo_tensor([[0, 0]], d, (2, 3))
+    assert twice[0].tolist() == (d[0] | d[1] if dtype is adjoin.bool else d.sum(0)).tolist()
