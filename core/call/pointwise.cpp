@@ -192,13 +192,8 @@ const int64_t* kept_order(const Inputs& in, std::span<const int64_t> shape, int6
   return buffer;
 }
 
-// One number everywhere is the same whichever element of a place wins.
-bool writes_one_number(const Inputs& in) {
-  return has_word(in.op->tags, "overlap:number") && in.args[1].tag != AJ_TENSOR;
-}
-
 aj_status* refuse_overlap(const Inputs& in, aj_tensor* out) {
-  if (overlaps_itself(out) && !writes_one_number(in))
+  if (overlaps_itself(out) && !writes_one_number(in.op, in.args, 2))
     return fail(AJ_INVALID_ARGUMENT, in.op->schema.ident,
                 ": unsupported operation: more than one element of the written-to tensor refers to "
                 "a single "

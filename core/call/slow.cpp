@@ -666,17 +666,11 @@ aj_status* body_in_place(aj_op* op, const aj_value* args, uint32_t nargs, aj_val
 }
 
 // Which element wins where several lie in one place would be a matter of the kernel.
-aj_status* check_apart(const aj_op* op, const aj_tensor* t, const char* which) {
-  if (!overlaps_itself(t)) return nullptr;
+aj_status* refuse_shared(const aj_op* op, const char* which) {
   return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
               ": unsupported operation: more than one element of the written-to tensor refers to a "
               "single memory location: ",
               which, " has elements that share memory (an expanded tensor?); clone it first");
-}
-
-// One number everywhere is the same whoever wins.
-bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
-  return has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
 }
 
 [[gnu::noinline]] aj_status* out_form(aj_op* op, uint64_t keys, const aj_value* args,
@@ -688,7 +682,7 @@ bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
       AJ_TRY(settle_memory(rets[i].v.tensor, op->schema.ident));
       any |= !tls.grad_off && requires_grad(rets[i].v.tensor);
       AJ_TRY(check_write(op, rets[i].v.tensor));
-      AJ_TRY(check_apart(op, rets[i].v.tensor, "out"));
+      if (overlaps_itself(rets[i].v.tensor)) return refuse_shared(op, "out");
     } else if (rets[i].tag != AJ_NONE) {
       return fail(AJ_WRONG_TYPE, op->schema.ident, ": out must be a tensor");
     }
@@ -738,7 +732,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
   AJ_TRY(check_write(op, target));
   bool composite = op->has_body && !vjp_for(op, args, nargs);
   if ((in_place || !composite) && overlaps_itself(target) && !writes_one_number(op, args, nargs))
-    AJ_TRY(check_apart(op, target, "the tensor to write"));
+    return refuse_shared(op, "the tensor to write");
   if (composite && in_place && rec) return body_in_place(op, args, nargs, rets);
   if (composite && !in_place) return run(op, keys, args, nargs, rets, nrets, rec);
   PendingWrite pending;

@@ -20,8 +20,12 @@ aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_
                        uint32_t);
 
 bool has_word(std::string_view tags, std::string_view word);  // "a b c" has "b"
-aj_status* set_kind(aj_op* op);                               // from kind_name
-RunFn kind_run(Kind kind);                                    // how its ops are run
+// May it write where elements share memory? One number everywhere is the same whoever wins.
+inline bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
+  return has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
+}
+aj_status* set_kind(aj_op* op);  // from kind_name
+RunFn kind_run(Kind kind);       // how its ops are run
 // Of which dtypes a kernel takes dense tensors that are alike, whatever they hold: Kernel::alike.
 uint64_t alike_dtypes(const aj_op* op, const Kernel& k);
 bool has_own_shapes(const aj_op* op);  // the kind says the shapes, no infer needed

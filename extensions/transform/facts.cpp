@@ -1,9 +1,6 @@
 // extensions/transform/facts.cpp: which rule an op has, found at its first call in a batch.
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
-
 #include "batch.hpp"
+#include "by_op.hpp"
 
 namespace adjoin::transform {
 namespace {
@@ -58,64 +55,36 @@ void choose(OpFacts& f) {
   }
 }
 
-OpFacts* make_facts(const aj_op* op) {
-  auto* f = new OpFacts{};
+void make_facts(const aj_op* op, OpFacts& f) {
   aj_op_info info{};
   info.struct_size = sizeof info;
   check(dispatch().op_info(op, &info));
-  f->op = op;
-  f->name = view_of(info.name);
-  f->kind = view_of(info.kind);
-  f->tags = view_of(info.tags);
-  f->nresults = info.nresults;
-  f->has_body = info.flags & AJ_INFO_COMPOSITE;
+  f.op = op;
+  f.name = view_of(info.name);
+  f.kind = view_of(info.kind);
+  f.tags = view_of(info.tags);
+  f.nresults = info.nresults;
+  f.has_body = info.flags & AJ_INFO_COMPOSITE;
   for (uint32_t i = 0; i < info.nparams; i++) {
     aj_param p{};
     p.struct_size = sizeof p;
     check(dispatch().op_param(op, i, &p));
-    f->params.push_back({p.base, p.list, p.flags, std::string(view_of(p.name)),
-                         p.dtypes && !(p.dtypes & (p.dtypes - 1))});
+    f.params.push_back({p.base, p.list, p.flags, std::string(view_of(p.name)),
+                        p.dtypes && !(p.dtypes & (p.dtypes - 1))});
   }
   if (info.nresults) {
     aj_param r{};
     r.struct_size = sizeof r;
     check(dispatch().op_result(op, 0, &r));
-    f->list_result = r.list != 0;
-    f->writes_first =
-        !f->params.empty() && (f->params[0].flags & AJ_PARAM_WRITTEN) && f->params[0].list == 0;
+    f.list_result = r.list != 0;
+    f.writes_first =
+        !f.params.empty() && (f.params[0].flags & AJ_PARAM_WRITTEN) && f.params[0].list == 0;
   }
-  f->makes = makes_new(f->name, *f);
-  f->random = f->has_body && f->name.find("dropout") != std::string::npos;
-  for (auto& p : f->params) f->random |= f->has_body && p.base == AJ_PARAM_GENERATOR;
-  f->draws = f->name.find("_philox") != std::string::npos;
-  choose(*f);
-  return f;
-}
-
-struct Known {
-  std::shared_mutex lock;
-  std::unordered_map<const aj_op*, OpFacts*> ops;
-  uint64_t revision = 0;  // of the services: rules may have come
-};
-Known& known() {
-  static auto* k = new Known;
-  return *k;
-}
-
-const OpFacts& shared_facts(const aj_op* op, uint64_t now) {
-  Known& k = known();
-  {
-    std::shared_lock guard(k.lock);
-    auto it = k.ops.find(op);
-    if (it != k.ops.end() && k.revision == now) return *it->second;
-  }
-  OpFacts* made = make_facts(op);  // asks for services, which may load a plugin: without the lock
-  std::unique_lock guard(k.lock);
-  if (k.revision != now) {  // what was known stays: calls that run now hold it
-    k.ops.clear();
-    k.revision = now;
-  }
-  return *k.ops.emplace(op, made).first->second;
+  f.makes = makes_new(f.name, f);
+  f.random = f.has_body && f.name.find("dropout") != std::string::npos;
+  for (auto& p : f.params) f.random |= f.has_body && p.base == AJ_PARAM_GENERATOR;
+  f.draws = f.name.find("_philox") != std::string::npos;
+  choose(f);
 }
 
 }  // namespace
@@ -134,18 +103,6 @@ int OpFacts::find(std::string_view param) const {
   return -1;
 }
 
-const OpFacts& facts_of(const aj_op* op) {
-  struct Slot {
-    const aj_op* op;
-    const OpFacts* facts;
-    uint64_t revision;
-  };
-  static thread_local Slot slots[64];
-  const uint64_t now = services().revision();
-  const auto address = reinterpret_cast<uintptr_t>(op);
-  Slot& slot = slots[(address >> 6 ^ address >> 12) & 63];
-  if (slot.op != op || slot.revision != now) slot = {op, &shared_facts(op, now), now};
-  return *slot.facts;
-}
+const OpFacts& facts_of(const aj_op* op) { return known_of<OpFacts, make_facts>(op); }
 
 }  // namespace adjoin::transform

@@ -1,8 +1,7 @@
 // extensions/transform/jvp.cpp: rules that follow from an op's kind, its tags and its gradient.
 #include "jvp.hpp"
 
-#include <mutex>
-#include <unordered_map>
+#include "by_op.hpp"
 
 namespace adjoin::transform::jvp {
 namespace {
@@ -232,36 +231,8 @@ void viewed(const Forward& f) {
 
 }  // namespace
 
-namespace {
-
-const Rule& shared_rule(const aj_op* op, uint64_t now) {
-  static std::mutex lock;
-  static auto& rules = *new std::unordered_map<const aj_op*, Rule*>;
-  static uint64_t revision = 0;
-  std::lock_guard held(lock);
-  if (now != revision) {  // a plugin came or went; old rules may be in use
-    rules.clear();
-    revision = now;
-  }
-  Rule*& r = rules[op];
-  if (!r) r = new Rule(make_rule(op));
-  return *r;
-}
-
-}  // namespace
-
 const Rule& rule_of(const aj_op* op) {
-  struct Slot {
-    const aj_op* op;
-    const Rule* rule;
-    uint64_t revision;
-  };
-  static thread_local Slot slots[64];
-  const uint64_t now = services().revision();
-  const auto address = reinterpret_cast<uintptr_t>(op);
-  Slot& slot = slots[(address >> 6 ^ address >> 12) & 63];
-  if (slot.op != op || slot.revision != now) slot = {op, &shared_rule(op, now), now};
-  return *slot.rule;
+  return known_of<Rule, [](const aj_op* op, Rule& r) { r = make_rule(op); }>(op);
 }
 
 uint32_t count_inputs(const Rule& rule, const aj_value* args, uint32_t nargs) {

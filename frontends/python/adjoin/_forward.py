@@ -42,15 +42,13 @@ def _pushed_tensors(func, primals, tangents, strict):
     level = _C.transform_enter(_DUAL, 1, 0)
     try:
         result = func(*map(_C.transform_dual, primals, tangents, itertools.repeat(level)))
-        if isinstance(result, _C.Tensor):
-            value, moved = _C.transform_undual(result, level)
-        else:
-            moved, parts = None, [_C.transform_undual(x, level) for x in _checked(result)]
+        single = isinstance(result, _C.Tensor)
+        parts = [_C.transform_undual(x, level) for x in ([result] if single else _checked(result))]
     finally:
         _C.transform_leave(level)
-    if moved is not None:
-        return value, moved
-    return _parted(result, [(value, None)] if isinstance(result, _C.Tensor) else parts, strict)
+    if single and parts[0][1] is not None:
+        return parts[0]
+    return _parted(result, parts, strict)
 
 
 def _parted(result, parts, strict):

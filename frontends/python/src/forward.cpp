@@ -96,16 +96,8 @@ int recorded_around(aj_tensor* t) {
 
 // transform_recorded(tree): does a tensor of it depend on what requires grad at a level around?
 PyObject* transform_recorded(PyObject*, PyObject* tree) {
-  bool any = false;
-  Ref same(mapped(
-      tree,
-      [](PyObject* t, void* self) -> PyObject* {
-        const int found = recorded_around(tensor_of(t));
-        *static_cast<bool*>(self) |= found > 0;
-        return found < 0 ? nullptr : Py_NewRef(t);
-      },
-      &any));
-  return same ? PyBool_FromLong(any) : nullptr;
+  auto has = [](PyObject* t, void*) { return recorded_around(tensor_of(t)); };
+  return answer(any_tensor(tree, has, nullptr));
 }
 
 // transform_kind(level): 0 a batch, 1 a dual, -1 not open

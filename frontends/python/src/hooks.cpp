@@ -10,11 +10,6 @@
 namespace adjoin::py {
 namespace {
 
-struct Hook {
-  PyObject* function;
-  const aj_tensor* leaf = nullptr;
-};
-
 // How many hooks a leaf has: that are called, or wait to be dropped. A leaf outlives its hooks.
 class LeafHooks {
  public:
@@ -36,12 +31,23 @@ LeafHooks& leaf_hooks() {
   return all;
 }
 
-void drop_hook(void* self) {
-  auto* h = static_cast<Hook*>(self);
-  if (h->leaf) leaf_hooks().change(h->leaf, -1);
-  drop_object(h->function);
-  delete h;
-}
+struct Hook {
+  explicit Hook(PyObject* f, const aj_tensor* its_leaf = nullptr)
+      : function(Py_NewRef(f)), leaf(its_leaf) {
+    if (leaf) leaf_hooks().change(leaf, 1);
+  }
+  ~Hook() {
+    if (leaf) leaf_hooks().change(leaf, -1);
+    drop_object(function);
+  }
+  Hook(const Hook&) = delete;
+  Hook& operator=(const Hook&) = delete;
+
+  PyObject* const function;
+  const aj_tensor* const leaf;
+};
+
+void drop_hook(void* self) { delete static_cast<Hook*>(self); }
 
 // What a hook returned in place of a gradient; false with an error set if it is neither None nor a
 // tensor.
@@ -260,18 +266,17 @@ PyObject* hook_on_tensor(PyObject* tensor, PyObject* f, int32_t kind) {
   watch_cycles(tensor);
   aj_tensor* t = tensor_of(tensor);
   bool after = kind == AJ_HOOK_POST_ACCUMULATE;
-  auto* h = new Hook{Py_NewRef(f), t->obj.flags & AJ_TENSOR_LEAF ? t : nullptr};
+  auto* h = new Hook(f, t->obj.flags & AJ_TENSOR_LEAF ? t : nullptr);
   uint64_t id = 0;
   if (failed(
           autograd->hook_tensor(t, kind, after ? on_accumulated : on_gradient, h, drop_hook, &id)))
     return nullptr;
-  if (h->leaf) leaf_hooks().change(t, 1);
   return handle(id);
 }
 
 PyObject* hook_on_node(aj_node* n, PyObject* f, int32_t kind) {
   if (!callable(f)) return nullptr;
-  auto* h = new Hook{Py_NewRef(f)};
+  auto* h = new Hook(f);
   uint64_t id = 0;
   if (failed(autograd->hook_node(n, kind, kind == AJ_HOOK_NODE_PRE ? before_node : after_node, h,
                                  drop_hook, &id)))

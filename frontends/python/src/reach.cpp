@@ -60,46 +60,30 @@ class Walk {
 };
 
 // Does a tensor depend on a leaf that is not in the list? -1 with an error set.
-int reaches(PyObject* t, PyObject* leaves) {
-  Walk walk(leaves);
+int reaches(PyObject* t, void* leaves) {
+  Walk walk(static_cast<PyObject*>(leaves));
   return walk.from(tensor_of(t)) ? walk.found() : -1;
 }
 
-struct Asked {
-  PyObject* leaves;
-  bool any = false;
-};
+PyObject* freed(PyObject* t, void* leaves) {
+  const int found = reaches(t, leaves);
+  return found < 0 ? nullptr : found ? Py_NewRef(t) : detached(t, nullptr);
+}
 
-PyObject* with_two(PyObject* const* args, Py_ssize_t n, const char* name, Leaf leaf, Asked* asked) {
-  if (n != 2 || !PyList_Check(args[1]))
-    return PyErr_Format(PyExc_TypeError, "%s: a tree and a list of tensors are wanted", name);
-  asked->leaves = args[1];
-  return mapped(args[0], leaf, asked);
+bool are_two(PyObject* const* args, Py_ssize_t n) {
+  if (n == 2 && PyList_Check(args[1])) return true;
+  PyErr_SetString(PyExc_TypeError, "a tree and a list of tensors are wanted");
+  return false;
 }
 
 // tree_reaches(tree, leaves): does a tensor of the tree depend on a leaf that is not in the list?
 PyObject* tree_reaches(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  Asked asked = {};
-  auto look = [](PyObject* t, void* self) -> PyObject* {
-    auto& a = *static_cast<Asked*>(self);
-    const int found = a.any ? 1 : reaches(t, a.leaves);
-    a.any |= found > 0;
-    return found < 0 ? nullptr : Py_NewRef(t);
-  };
-  Ref same(with_two(args, n, "tree_reaches", look, &asked));
-  return same ? PyBool_FromLong(asked.any) : nullptr;
+  return are_two(args, n) ? answer(any_tensor(args[0], reaches, args[1])) : nullptr;
 }
 
 // tree_freed(tree, leaves): without history, but for tensors that depend on another leaf.
 PyObject* tree_freed(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  Asked asked = {};
-  auto free = [](PyObject* t, void* self) -> PyObject* {
-    const int found = reaches(t, static_cast<Asked*>(self)->leaves);
-    if (found) return found < 0 ? nullptr : Py_NewRef(t);
-    aj_tensor* made = nullptr;
-    return failed(autograd->detach(tensor_of(t), &made)) ? nullptr : wrap(made);
-  };
-  return with_two(args, n, "tree_freed", free, &asked);
+  return are_two(args, n) ? mapped(args[0], freed, args[1]) : nullptr;
 }
 
 PyMethodDef functions[] = {

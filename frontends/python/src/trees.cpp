@@ -94,28 +94,12 @@ PyObject* tree_fill(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 // tree_recorded(tree): does a tensor of it require grad?
 PyObject* tree_recorded(PyObject*, PyObject* tree) {
-  bool any = false;
-  Ref same(mapped(
-      tree,
-      [](PyObject* t, void* self) {
-        *static_cast<bool*>(self) |= says_requires_grad(tensor_of(t));
-        return Py_NewRef(t);
-      },
-      &any));
-  return same ? PyBool_FromLong(any) : nullptr;
+  auto has = [](PyObject* t, void*) -> int { return says_requires_grad(tensor_of(t)); };
+  return answer(any_tensor(tree, has, nullptr));
 }
 
-// tree_detached(tree): the same memory without history, and with what the levels of transforms know
-// of it.
-PyObject* tree_detached(PyObject*, PyObject* tree) {
-  return mapped(
-      tree,
-      [](PyObject* t, void*) -> PyObject* {
-        aj_tensor* made = nullptr;
-        return failed(autograd->detach(tensor_of(t), &made)) ? nullptr : wrap(made);
-      },
-      nullptr);
-}
+// tree_detached(tree): its tensors without history.
+PyObject* tree_detached(PyObject*, PyObject* tree) { return mapped(tree, detached, nullptr); }
 
 // named_as(function, other): function, with the name and the words of other, as functools.wraps
 // gives them; None: the other is no function of Python's.
@@ -160,6 +144,24 @@ PyObject* mapped(PyObject* tree, Leaf leaf, void* self) {
       sequence ? mapped_sequence(tree, leaf, self) : mapped_dictionary(tree, leaf, self);
   Py_LeaveRecursiveCall();
   return made;
+}
+
+int any_tensor(PyObject* tree, int (*has)(PyObject* tensor, void* self), void* self) {
+  if (is_tensor(tree)) return has(tree, self);
+  const bool sequence = PyTuple_Check(tree) || PyList_Check(tree);
+  if (!sequence && !PyDict_Check(tree)) return 0;
+  if (Py_EnterRecursiveCall(" while the tensors of a tree are asked")) return -1;
+  Ref items(sequence ? PySequence_Tuple(tree) : PyMapping_Values(tree));
+  int found = items ? 0 : -1;
+  for (Py_ssize_t i = 0; found == 0 && i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    found = any_tensor(PySequence_Fast_GET_ITEM(items.get(), i), has, self);
+  Py_LeaveRecursiveCall();
+  return found;
+}
+
+PyObject* detached(PyObject* tensor, void*) {
+  aj_tensor* made = nullptr;
+  return failed(autograd->detach(tensor_of(tensor), &made)) ? nullptr : wrap(made);
 }
 
 int init_trees(PyObject* module) {

@@ -10,6 +10,15 @@ namespace adjoin::py {
 using Leaf = PyObject* (*)(PyObject* tensor, void* self);
 PyObject* mapped(PyObject* tree, Leaf leaf, void* self);
 
+// Does has(tensor, self) hold for a tensor of the tree? -1 with an error set, as `has` says it.
+int any_tensor(PyObject* tree, int (*has)(PyObject* tensor, void* self), void* self);
+
+// What it said, for Python.
+inline PyObject* answer(int found) { return found < 0 ? nullptr : PyBool_FromLong(found); }
+
+// The same memory without history, and with what the levels of transforms know of it.
+PyObject* detached(PyObject* tensor, void*);
+
 int init_trees(PyObject* module);
 int init_reach(PyObject* module);
 
