@@ -10,12 +10,15 @@ def _log_api_usage_once(event):
 
 
 def _get_tracing_state():
-    """None: nothing is traced."""
+    """True inside of jit.trace(), else None."""
+    return True if _is_tracing() else None
 
 
 def _is_tracing():
-    """False: nothing is traced."""
-    return False
+    """Is this thread inside of jit.trace()?"""
+    from .jit import is_tracing
+
+    return is_tracing()
 
 
 def _get_cudnn_enabled():

@@ -1,6 +1,5 @@
 """adjoin.func: modules as functions of their parameters, and derivatives as functions."""
 
-import contextlib
 import functools
 
 import adjoin
@@ -32,8 +31,9 @@ def debug_unwrap(tensor, *, recurse=True):
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """``module(*args, **kwargs)`` with other parameters and buffers, given by name in one dictionary or several.
 
-    What shares a tensor in the module shares the given one too, unless ``tie_weights`` is False. ``strict``: all
-    names must be given and known.
+    What shares a tensor in the module shares the given one too, unless ``tie_weights`` is False. A name that the module lacks is an
+    attribute during the call. What the call puts into a place (``self.running = ...``) is found in the dictionary afterwards.
+    ``strict``: all names must be given and known.
     """
     given = parameter_and_buffer_dicts
     if not isinstance(given, dict):
@@ -44,73 +44,9 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         if twice:
             raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: tensor for d in given for name, tensor in d.items()}
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
-    return _call_with(module, given, args, kwargs or {}, tie_weights, strict)
-
-
-def _call_with(module, given, args, kwargs, tie_weights, strict):
-    with replaced(module, given, tie_weights, strict):
-        return module(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def replaced(module, given, tie_weights, strict):
-    """Inside, the tensors of ``given`` stand in the places of their names: {name: (dictionary, key)}."""
-    places = _places(module)
-    if strict:
-        unknown, missing = sorted(given.keys() - places.keys()), sorted(places.keys() - given.keys())
-        if unknown or missing:
-            parts = [f"Unexpected key(s): {', '.join(unknown)}."] if unknown else []
-            parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
-            raise RuntimeError(f"Error(s) in strict functional_call: {' '.join(parts)}")
-    chosen = dict(given)
-    if tie_weights:
-        chosen = _tied(places, chosen)
-    with contextlib.ExitStack() as undo:
-        for name, tensor in chosen.items():
-            owner, key = places[name] = places[name] if name in places else _find(module, name)
-            undo.callback(owner.__setitem__, key, owner[key])
-            owner[key] = tensor
-        yield {name: places[name] for name in chosen}
-
-
-def _places(module):
-    """{full name: (dictionary, key)} of all parameters and buffers."""
-    found = {}
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for tensors in (part._parameters, part._buffers):
-            for key, tensor in tensors.items():
-                if tensor is not None:
-                    found[f"{prefix}.{key}" if prefix else key] = tensors, key
-    return found
-
-
-def _find(module, name):
-    *path, key = name.split(".")
-    for part in path:
-        module = getattr(module, part)
-    for tensors in (module._parameters, module._buffers):
-        if key in tensors:
-            return tensors, key
-    raise AttributeError(f"{type(module).__name__} has no attribute `{key}`")
-
-
-def _tied(places, given):
-    """``given`` with every other name of the same tensors."""
-    names = {}
-    for name, (tensors, key) in places.items():
-        names.setdefault(id(tensors[key]), []).append(name)
-    chosen = dict(given)
-    for group in names.values():
-        own = [name for name in group if name in given]
-        if len({id(given[name]) for name in own}) > 1:
-            raise ValueError(
-                f"functional_call got multiple values for keys {sorted(own)}, which are tied. "
-                "Consider using tie_weights=False"
-            )
-        for name in group if own else ():
-            chosen.setdefault(name, given[own[0]])
-    return chosen
+    return adjoin.nn.utils.stateless._functional_call(
+        module, given, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
 
 def _outputs(tree, recorded, recording=False, leaves=()):
