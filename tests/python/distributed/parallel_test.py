@@ -1,11 +1,20 @@
 """tests/python/distributed/parallel_test.py: DistributedDataParallel trains as one process does with the whole batch."""
 
 import os
+import random
 
 import pytest
 
-# How many processes the curve is compared in.
-SIZES = [1, 2, 3, 4, 8] if os.environ.get("ADJOIN_TEST_FULL") == "1" else [2, 3]
+# How many processes the curve is compared in, over which engines; curves_test.py has other ways to train over all of them.
+CASES = [(n, engine) for n in (1, 2, 3, 4, 8) for engine in ("gloo", "shm", "mpi")]
+if os.environ.get("ADJOIN_TEST_FULL") != "1":
+    CASES = list(
+        zip(
+            (2, 3),
+            random.Random(os.environ.get("ADJOIN_TEST_SEED", "0")).sample(("gloo", "shm", "mpi"), 2),
+            strict=True,
+        )
+    )
 TRAIN = """
 import os, sys, torch, torch.distributed as dist
 from torch import nn
@@ -38,7 +47,7 @@ rank, n = dist.get_rank(), dist.get_world_size()
 """
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n, engine", CASES, indirect=["engine"])
 def test_the_curve_is_that_of_the_whole_batch(good, n, engine):
     body = (
         TRAIN
