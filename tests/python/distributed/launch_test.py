@@ -227,6 +227,54 @@ def started(lines, variables, tmp_path, program=MEETS):
 RUN = [LAUNCH, "run"]
 
 
+STARTED = """
+import os, sys, torch, torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+def work(factor, fails_until):
+    attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+    dist.init_process_group()
+    x = torch.full((2,), factor * (dist.get_rank() + 1))
+    dist.all_reduce(x)
+    if dist.get_rank() == 1 and int(attempt) < fails_until:
+        raise ValueError("not yet")
+    dist.destroy_process_group()
+    return x.tolist(), os.environ["LOCAL_RANK"], attempt, os.environ["TORCHELASTIC_RUN_ID"]
+
+if __name__ == "__main__":
+    def config(restarts, method="spawn", nodes=1):
+        return LaunchConfig(min_nodes=nodes, max_nodes=nodes, nproc_per_node=2, max_restarts=restarts, run_id="job", start_method=method)
+    assert elastic_launch(config(0, "fork"), work)(2.0, 0) == {r: ([6.0, 6.0], str(r), "0", "job") for r in range(2)}
+    assert elastic_launch(config(1), work)(1.0, 1)[1] == ([3.0, 3.0], "1", "1", "job")
+    try:
+        elastic_launch(config(0, "fork"), work)(1.0, 1)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        assert "ValueError: not yet" in str(error) or "rank 1" in failure.message, error
+    else:
+        raise AssertionError
+    try:
+        elastic_launch(config(0, nodes=2), work)
+    except NotImplementedError as error:
+        assert "adjoin launch --nnodes" in str(error)
+    assert elastic_launch(config(0), sys.executable)("-c", "import os; open(os.environ['SAID'] + os.environ['RANK'], 'w')") == {}
+    assert [os.path.exists(os.environ["SAID"] + r) for r in "012"] == [True, True, False]
+    try:
+        elastic_launch(config(0), sys.executable)("-c", "raise SystemExit(3)")
+    except ChildFailedError as error:
+        assert error.get_first_failure()[1].exitcode == 3
+"""
+
+
+def test_a_function_in_several_processes(tmp_path):
+    (tmp_path / "program.py").write_text(STARTED)
+    bare = {name: value for name, value in os.environ.items() if name not in STARTED_BY} | {
+        "SAID": str(tmp_path / "said")
+    }
+    subprocess.run([*RUN, str(tmp_path / "program.py")], env=bare, check=True, timeout=120, stderr=subprocess.DEVNULL)
+
+
 def test_srun(tmp_path):
     job = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "localhost,other[01-02]"}
     variables = [job | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)} for r in range(2)]
