@@ -13,7 +13,7 @@ import pytest
 
 import adjoin
 
-from slowness import FULL, patience
+from slowness import FULL, patience, slower
 
 LAST = 6  # collectives of the program below, from the first step on
 
@@ -188,8 +188,10 @@ os._exit(5)
     )
     (tmp_path / "alive").touch()
     lost, order = ("0", "kill=2") if fault == "server" else ("1", fault)
+    # Else somebody who gets no processor for so long would be taken for one that is frozen.
+    silence = {"ADJOIN_SILENCE_SECONDS": str(round(min(6, 2 * slower())))} if fault.startswith("stop") else {}
     arguments = [str(tmp_path / "alive"), lost] + ([str(tmp_path / "meet")] if fault == "server" else [])
-    got = launch(3, body, arguments=arguments, timeout=90, engine="mpi" if of == "mpi" else None, ADJOIN_SILENCE_SECONDS="2",
+    got = launch(3, body, arguments=arguments, timeout=90, engine="mpi" if of == "mpi" else None, **silence,
                  ADJOIN_FAULTY=f"{engine(of)},{lost}:{number}:{order}")  # fmt: skip
     said = [re.match(r"(\d) (\S+) (.*)", line).groups() for line in got.lines() if " is " not in line[:12]]
     cause, limit = LOST[fault]
