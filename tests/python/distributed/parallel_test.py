@@ -97,6 +97,22 @@ assert len(set(apart)) == n
 for a, b in zip(net.parameters(), alone.parameters()):
     assert (a.grad - b.grad).abs().max() < 1e-12
 
+# the processes of a mesh's dimension: all, or this one alone
+grid = dist.init_device_mesh("cpu", (n, 1), mesh_dim_names=("dp", "tp"))
+for name in ("dp", "tp"):
+    net = DDP(made("mlp"), device_mesh=grid[name])
+    ((net(x.chunk(n)[rank]) - y.chunk(n)[rank]) ** 2).mean().backward()
+    far = max((3 * a.grad - b.grad).abs().max() for a, b in zip(net.parameters(), alone.parameters()))
+    assert (far < 1e-12) == (name == "dp"), (name, far)
+for more, words in (({"device_mesh": grid}, "pass one of them: mesh[NAME]"),
+                    ({"device_mesh": grid["dp"], "process_group": dist.group.WORLD}, "pass one of them")):
+    try:
+        DDP(made("mlp"), **more)
+    except RuntimeError as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
 # a hook of the user's in place of the mean
 seen = []
 def hook(state, bucket):
