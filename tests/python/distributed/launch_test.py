@@ -81,17 +81,21 @@ def test_wrong_words_are_told():
 
 def test_restarts(launch, tmp_path):
     body = """
-    import os
+    import os, sys, time
     attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     import torch.distributed as dist
     dist.init_process_group()
     dist.barrier()
     print(os.environ["RANK"], attempt, flush=True)
-    if attempt == 0 and dist.get_rank() == 1:
+    if dist.get_rank() == 0:
+        open(sys.argv[1], "w").close()
+    elif attempt == 0:
+        while not os.path.exists(sys.argv[1]):  # who is slow in the barrier would hear of the error there
+            time.sleep(0.01)
         raise RuntimeError("once")
     dist.barrier()
     """
-    got = launch(2, body, "--max-restarts", "1")
+    got = launch(2, body, "--max-restarts", "1", arguments=[str(tmp_path / "said")])
     assert got.code == 0 and got.lines() == ["0 0", "0 1", "1 0", "1 1"], got.err
     assert "starting all again (1 of 1)" in got.err
 

@@ -13,8 +13,15 @@ import torch, torch.distributed as dist
 dist.init_process_group()
 rank, n = dist.get_rank(), dist.get_world_size()
 x = torch.ones(4)
+
+def all_here(place):  # nobody is in a collective any more: who is slow would hear of what comes next in that
+    open(f"{__file__}.{place}.{rank}", "w").close()
+    while not all(os.path.exists(f"{__file__}.{place}.{r}") for r in range(n)):
+        time.sleep(0.005)
+
 for step in range(3):
     dist.all_reduce(x)
+all_here("begin")
 
 def survive(f):
     began = time.monotonic()
@@ -66,6 +73,7 @@ def test_a_killed_rank_without_a_launcher_is_named_too(launch):
     port = int(control.split(":")[1]) + 1 + rank * 0
     dist.init_process_group(init_method="file://" + sys.argv[1], rank=rank, world_size=n)
     dist.barrier()
+    all_here("again")
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     survive(lambda: dist.all_reduce(x))
@@ -174,8 +182,10 @@ def test_a_rank_that_ends_early(launch):
     body = """
     if rank == 1:
         dist.all_reduce(x)  # three batches and one
+        all_here("fourth")
         sys.exit(0)
     dist.all_reduce(x)
+    all_here("fourth")
     survive(lambda: dist.all_reduce(x))
     """
     _, told = survivors(launch, 2, body, 1.5)

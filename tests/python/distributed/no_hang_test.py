@@ -258,6 +258,9 @@ def test_a_server_that_is_lost(launch, tmp_path):
     del os.environ["ADJOIN_CONTROL"]
     dist.init_process_group(init_method="file://" + sys.argv[1], rank=rank, world_size=3)
     dist.barrier()
+    open(f"{__file__}.{rank}", "w").close()
+    while not all(os.path.exists(f"{__file__}.{r}") for r in range(3)):  # who is slow would hear of the end in the barrier
+        time.sleep(0.005)
     if rank == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.time()
