@@ -264,6 +264,21 @@ def shard_pipeline(kind, steps):
     return pipeline(kind, steps, ScheduleGPipe, mesh=mesh, change=lambda net: sharded(net, mesh["dp"]))
 
 
+def ddp_v(kind, steps):
+    mesh, schedule = grid("dp", "pp"), ScheduleZBVZeroBubble
+    return pipeline(kind, steps, schedule, 2, mesh, lambda net: wrapped(net, mesh["dp"].get_group()))
+
+
+def shard_halves(kind, steps):
+    mesh, schedule = grid("dp", "pp"), ScheduleInterleavedZeroBubble
+    return pipeline(kind, steps, schedule, 2, mesh, lambda net: sharded(net, mesh["dp"]))
+
+
+def tensor_v(kind, steps):
+    mesh = grid("pp", "tp")
+    return pipeline(kind, steps, ScheduleZBVZeroBubble, 2, mesh, lambda net: cut(net, mesh["tp"]))
+
+
 def tensor_pipeline(kind, steps):
     mesh = grid("pp", "tp")
     return pipeline(kind, steps, mesh=mesh, change=lambda net: cut(net, mesh["tp"]))
@@ -292,6 +307,9 @@ WAYS = {
     "ddp+pipeline": (ddp_pipeline, EVEN),
     "shard+pipeline": (shard_pipeline, EVEN),
     "tensor+pipeline": (tensor_pipeline, EVEN),
+    "ddp+v": (ddp_v, EVEN),
+    "shard+halves": (shard_halves, EVEN),
+    "tensor+v": (tensor_v, EVEN),
     "shard+tensor+pipeline": (all_three, CUBE),
 }
 
