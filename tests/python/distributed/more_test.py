@@ -267,7 +267,6 @@ def test_names_that_do_nothing_yet_say_what_to_use():
 
     from adjoin import nn
     from adjoin.distributed import checkpoint, fsdp, tensor
-    from adjoin.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
     for call, kind, words in (
         (
@@ -281,7 +280,6 @@ def test_names_that_do_nothing_yet_say_what_to_use():
             NotImplementedError,
             "leave these arguments out",
         ),
-        (lambda: HuggingFaceStorageReader("x"), NotImplementedError, "adjoin.safetensors reads"),
         (lambda: tensor.DTensor(), TypeError, "use distribute_tensor"),
     ):
         with pytest.raises(kind, match=words):

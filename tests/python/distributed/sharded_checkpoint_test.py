@@ -421,6 +421,67 @@ def test_storages_of_ones_own(good, tmp_path):
     assert good(1, STORAGES, arguments=(base, "alone")) == ["ok 0"]
 
 
+HUB = """
+import json, os, sys
+import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.tensor import Shard, distribute_tensor
+dist.init_process_group()
+rank, n, base = dist.get_rank(), dist.get_world_size(), sys.argv[1]
+mesh = dist.init_device_mesh("cpu", (n,))
+W, B = torch.arange(15.0).reshape(5, 3), torch.arange(4).bfloat16()
+def made(factor, dim=0):
+    return {"w": distribute_tensor(W * factor, mesh, [Shard(dim)]), "b": B * factor}
+def check(state):
+    w = state["w"]
+    assert (w.full_tensor() if hasattr(w, "full_tensor") else w).equal(W) and state["b"].equal(B), state
+files = {"w": 1, "b": 2}
+dcp.save(made(1), storage_writer=HuggingFaceStorageWriter(base + "/parts", files, save_distributed=True))
+names = sorted(os.listdir(base + "/parts"))
+assert all(name.startswith("shard-0000") for name in names) and len(names) == 3, names
+dcp.save(made(1), storage_writer=HuggingFaceStorageWriter(base + "/both", files, save_distributed=True, enable_consolidation=True))
+for folder in ("parts", "both/sharded", "both"):
+    for dim in (0, 1):  # cut otherwise than it was
+        state = made(0, dim)
+        dcp.load(state, storage_reader=HuggingFaceStorageReader(f"{base}/{folder}"))
+        check(state)
+if rank == 0:
+    dcp.save({"w": W, "b": B}, storage_writer=HuggingFaceStorageWriter(base + "/whole"), no_dist=True)
+    for folder, several in (("whole", 1), ("both", 2)):
+        index = json.load(open(f"{base}/{folder}/model.safetensors.index.json"))
+        names = sorted(f for f in os.listdir(f"{base}/{folder}") if f.endswith("safetensors"))
+        assert index["metadata"]["total_size"] == 68 and sorted(set(index["weight_map"].values())) == names and len(names) == several
+        state = {"w": torch.zeros(5, 3), "b": torch.zeros(4).bfloat16()}
+        dcp.load(state, storage_reader=HuggingFaceStorageReader(f"{base}/{folder}"), no_dist=True)
+        check(state)
+    for state, words in (({"w": W, "step": 3}, "step is no tensor"),):
+        try:
+            dcp.save(state, storage_writer=HuggingFaceStorageWriter(base + "/wrong"), no_dist=True)
+        except ValueError as error:
+            assert words in str(error)
+    os.remove(f"{base}/parts/{sorted(os.listdir(base + '/parts'))[0]}")
+    try:
+        dcp.load({"w": W}, storage_reader=HuggingFaceStorageReader(base + "/parts"), no_dist=True)
+    except ValueError as error:
+        assert "the parts of 'w'" in str(error) and "do not make it" in str(error)
+    else:
+        raise AssertionError
+dist.barrier()
+try:
+    dcp.save(made(1), storage_writer=HuggingFaceStorageWriter(base + "/no"))
+except dcp.CheckpointException as error:
+    assert "pass save_distributed=True" in str(error)
+print("ok", rank)
+"""
+
+
+def test_files_of_model_hubs(good, tmp_path):
+    """Safetensors files by names that hubs use: whole ones, parts of several processes, and whole ones made of these."""
+    assert good(2, HUB, arguments=(str(tmp_path),)) == ["ok 0", "ok 1"]
+    flat = adjoin.safetensors.load_file(tmp_path / "whole" / "model-00001-of-00001.safetensors")
+    assert flat["w"].equal(adjoin.arange(15.0).reshape(5, 3))
+
+
 class Evil:
     def __reduce__(self):
         return os.system, (f"touch {self.path}",)

@@ -105,6 +105,7 @@ class _Schedule:
         self.wires.settle()
         for stage in self.stages:
             stage.held.clear()
+            stage.later.clear()
             if train and self.scaled:
                 stage.scale_grads(self.parts)
         if losses is not None:
