@@ -60,6 +60,8 @@ typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */
   /* With AJ_LAZY_KEEP: the program that was carried out last, as text in which values are named by their
    * numbers, and the list of the tensors that it was given. */
   aj_status* (*kept)(aj_object* memory, aj_object** text, aj_object** inputs);
+  /* The same as a program, which is the caller's own, and NULL where kept() gives no text. */
+  aj_status* (*program)(aj_object* memory, aj_object** out, aj_object** inputs);
 } aj_lazy;
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMostArgs = 40, kMostResults = 8;
 
-Step step_of(const Node& n) {
+Step step_of(const Program& p, const Node& n) {
   Step s;
   s.node = &n;
   if (n.what != Node::What::call) return s;
@@ -28,6 +28,8 @@ Step step_of(const Node& n) {
       for (uint32_t j = 0; j < a.sizes.size(); j++)
         if (a.sizes[j] != kNone) s.sizes.push_back({i, j, a.sizes[j]});
     } else if (a.kind == Arg::Kind::value) {
+      const Type& t = p.values[a.ref].type;
+      if (t.number()) v.tag = t.dtype.code == kDLInt ? AJ_INT : AJ_FLOAT;
       s.values.push_back({i, a.ref});
     } else if (a.kind == Arg::Kind::device_of) {
       s.devices.push_back({i, a.ref});
@@ -37,6 +39,11 @@ Step step_of(const Node& n) {
     s.args.push_back(v);
   }
   return s;
+}
+
+// A number is read where it lies.
+bool lies_here(const aj_tensor* t) {
+  return t->obj.flags & AJ_TENSOR_STRIDED && t->dl.device.device_type == kDLCPU && t->dl.data;
 }
 
 // Who was made in this block dies after its last use.
@@ -63,7 +70,7 @@ Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t d
   s.parts = std::move(arranged.parts);
   for (uint32_t i : arranged.order) {
     const Node& n = b.nodes[i];
-    s.steps.push_back(step_of(n));
+    s.steps.push_back(step_of(p, n));
     for (const Block& inner : n.blocks)
       s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, in_order));
   }
@@ -238,11 +245,12 @@ class Run {
 
   void check_input(uint32_t i, const aj_tensor* t) const {
     const Value& v = p_.values[p_.body.inputs[i]];
-    if (t && has_shape(t, v.type, sizes_)) return;
+    if (t && has_shape(t, v.type, sizes_) && (!v.type.number() || lies_here(t))) return;
     std::string given = t ? text(t->dl.dtype, Shape{t->dl.shape, t->dl.ndim}) : "None";
     raise(AJ_INVALID_ARGUMENT, p_.name, ": input ", i, " ('", v.name, "') is ", given,
           ", the program was captured for ", print_type(p_, v.type),
-          "; capture it for these sizes");
+          v.type.number() ? ": give a tensor of one number, of the processor"
+                          : "; capture it for these sizes");
   }
 
   const Program& p_;
@@ -258,6 +266,14 @@ static std::shared_ptr<const Plan> plan_of(int32_t device_type) {
   plan->revision = service_table->revision();
   plan->device_type = device_type;
   return plan;
+}
+
+// Where its first tensor lies: numbers lie elsewhere.
+static int32_t device_of(const Program& p, aj_tensor* const* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++)
+    if (args[i] && !p.values[p.body.inputs[i]].type.number())
+      return int32_t(args[i]->dl.device.device_type);
+  return kDLCPU;
 }
 
 static const Sequence& body_of(const Program& p, const Plan& plan, bool taped) {
@@ -303,8 +319,15 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
                aj_value* rets) {
   aj_value args[kMostArgs];
   std::copy(s.args.begin(), s.args.end(), args);
-  for (auto [arg, reg] : s.values)
-    if (regs[reg].defined()) args[arg] = value(regs[reg]);
+  for (auto [arg, reg] : s.values) {
+    if (!regs[reg].defined()) continue;
+    if (args[arg].tag == AJ_NONE) {
+      args[arg] = value(regs[reg]);
+    } else {
+      const DLTensor& t = regs[reg].get()->dl;
+      std::memcpy(&args[arg].v, static_cast<const char*>(t.data) + t.byte_offset, 8);
+    }
+  }
   for (auto [arg, reg] : s.devices) args[arg] = value(regs[reg].device());
   std::vector<std::vector<int64_t>> numbers;
   if (!s.sizes.empty()) put_sizes(s, sizes, args, numbers);
@@ -321,7 +344,7 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
 }
 
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
-  Step s = step_of(n);
+  Step s = step_of(p, n);
   for (const Block& inner : n.blocks)
     s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, true));
   Run r(p, 0);
@@ -337,7 +360,7 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
     raise(AJ_INVALID_ARGUMENT, p.name, ": ", nargs, " inputs and ", nrets,
           " results, the program has ", wanted, " and ", uint64_t(p.body.results.size()));
   std::shared_ptr<const Plan> plan = p.plan.load();
-  const int32_t device_type = nargs && args[0] ? int32_t(args[0]->dl.device.device_type) : kDLCPU;
+  const int32_t device_type = device_of(p, args, nargs);
   if (!plan || plan->device_type != device_type || plan->revision != service_table->revision())
     p.plan.store(plan = plan_of(device_type));
   Run r(p, flags);

@@ -24,7 +24,7 @@ struct Step {
     uint32_t arg, item, size;  // of Program::sizes
   };
   const Node* node = nullptr;
-  std::vector<aj_value> args;
+  std::vector<aj_value> args;  // of a number that is put in: its tag
   std::vector<Put> values, devices;
   std::vector<PutSize> sizes;
   std::vector<PutList> lists;

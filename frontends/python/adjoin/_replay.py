@@ -21,7 +21,7 @@ class Known:
 
     def __init__(self, text, calls=None):
         self.text, self.calls, self.equal, self.runs = text, calls, 0, 1
-        self.program, self.sizes, self.joint = None, [], None
+        self.program, self.sizes, self.joint, self.step = None, [], None, None
 
 
 class Replayed:
@@ -56,7 +56,7 @@ class Replayed:
         result, program, text, writes = self.record(form, leaves, looked)
         if expected is not None:
             if (calls_of(text) != expected.calls) if expected.calls else (text != expected.text):
-                raise RuntimeError(self.difference(expected, program, text))
+                raise RuntimeError(self.difference(expected, program.handle, text))
             if expected.calls:
                 self.trust(expected, expected.program, args, kwargs, looked, writes)
                 return result
@@ -93,6 +93,8 @@ class Replayed:
         if _C.leaf_hooks([*leaves, *(t for _, t in looked.tensors)]):
             self.verdict = "runs as it is: a tensor has hooks, which no program would call"
             return self.function(*args, **kwargs)
+        if expected is not None and not expected.step.fits():
+            expected = None  # settings or gradients are of another kind
         kind = kind_of(form, leaves)
         memory = self.memories.setdefault(kind, new_memory())
         with looked.watching():
@@ -101,7 +103,7 @@ class Replayed:
         if [contents(w) for w in now.moving] != looked.begun:  # its state was begun
             return written.result
         try:
-            step = written.step()
+            step = written.step(looked.open_settings())
         except NoStep as why:
             return self.pass_on(str(why), written.result)
         if expected is not None and expected.text != step.text:
@@ -111,7 +113,9 @@ class Replayed:
         self.others += 1
         if known.equal >= EQUAL:
             known.runs, self.others = 1 if self.check else known.runs * 2, 0
-            watched, together = [*now.watched, *now.moving], Stepped(self, step, form)
+            known.step = step
+            moving = [part for w in now.moving for part in step.watched(w)]
+            watched, together = [*now.watched, *moving], Stepped(self, step, form)
             self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])
             self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
         elif self.others > 8:
@@ -204,7 +208,7 @@ class Replayed:
         if known.text[0] == text[0]:
             was, now = "a constant", "the same constant with other values"
         line = now.rpartition("@")[2]
-        place = f" at {_C.program_source(program.handle, int(line))}" if line.isdigit() else ""
+        place = f" at {_C.program_source(program, int(line))}" if line.isdigit() else ""
         return (
             f"compile(replay=True): the function made other calls than those that were replayed: recorded was `{was}`, now it "
             f"is `{now}`{place}; it depends on more than its arguments, modules and numbers: leave replay out"

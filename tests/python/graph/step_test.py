@@ -174,7 +174,7 @@ def test_settings_and_state_that_others_change():
     alike(a, b, 10)
     recorded = b.recorded()
     for twin in (a, b):
-        twin.optimizer.param_groups[0]["lr"] = 0.5
+        twin.optimizer.param_groups[0]["weight_decay"] = 0.1
     alike(a, b, 10)
     assert recorded < b.recorded() < recorded + 6
     for twin in (a, b):
@@ -221,17 +221,6 @@ def asks(model, optimizer):
     return step
 
 
-def draws(model, optimizer):
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(F.dropout(model(x), 0.5), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
 def picks(model, optimizer):
     def step(x, y):
         optimizer.zero_grad()
@@ -244,7 +233,32 @@ def picks(model, optimizer):
     return step
 
 
-@pytest.mark.parametrize("step", [asks, draws, picks])
+def draws_from_its_own(model, optimizer):
+    own = adjoin.Generator().manual_seed(adjoin.initial_seed())
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x + adjoin.randn(x.shape, generator=own)), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def seeds(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        adjoin.manual_seed(8)
+        loss = F.cross_entropy(F.dropout(model(x)), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [asks, draws_from_its_own, seeds, picks])
 def test_what_is_no_program_runs_as_it_is(step):
     a, b = Twin(step=step), Twin(step=step, replay=True)
     for _ in range(20):
@@ -255,6 +269,89 @@ def test_what_is_no_program_runs_as_it_is(step):
         assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist())
         assert a.state() == b.state()
     assert "runs as it is" in str(b.step.explain())
+
+
+class Drawing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.drop = nn.Linear(6, 9), nn.Linear(9, 4), nn.Dropout(0.3)
+
+    def forward(self, x):
+        x = x + 0.1 * adjoin.randn_like(x)
+        x = self.drop(self.first(x).tanh())
+        return self.last(F.rrelu(x, training=True) * adjoin.rand(9)) + F.dropout2d(x[:, :4, None])[:, :, 0]
+
+
+def test_random_numbers_are_those_that_eager_would_draw():
+    a, b = Twin(Drawing), Twin(Drawing, replay=True)
+    for i in range(24):
+        given = batch()
+        if i % 5 == 4:  # any seed, and what others have drawn
+            adjoin.manual_seed(-1 - i if i % 2 else i)
+        if i % 3 == 2:
+            adjoin.rand(7)
+        state = adjoin.get_rng_state()
+        first = bits(a.step(*given)), adjoin.get_rng_state().tolist()
+        adjoin.set_rng_state(state)
+        assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist()), i
+        assert a.state() == b.state(), i
+    assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+
+
+@pytest.mark.parametrize("optimizer", [sgd, adam])
+def test_a_rate_that_changes_in_each_step(optimizer):
+    def parts(params):
+        first, *others = params
+        made = optimizer([first])
+        made.add_param_group({"params": others, "lr": 0.02})
+        return made
+
+    a, b = Twin(optimizer=parts), Twin(optimizer=parts, replay=True)
+    schedules = [adjoin.optim.lr_scheduler.OneCycleLR(t.optimizer, [0.1, 0.3], total_steps=40) for t in (a, b)]
+    for i in range(24):
+        given = batch()
+        assert bits(a.step(*given)) == bits(b.step(*given)), i
+        assert a.state() == b.state(), i
+        for schedule in schedules:
+            schedule.step()
+    assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    for lr in (1, adjoin.tensor(0.25), 0.0, 0.5):  # of another kind, and back
+        for twin in (a, b):
+            twin.optimizer.param_groups[1]["lr"] = lr
+        alike(a, b, 4)
+
+
+def reads_the_rate(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y) * (2 if optimizer.param_groups[0]["lr"] > 0.03 else 3)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def reads_a_group(model, optimizer):
+    group = optimizer.param_groups[0]
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y) * (2 if group["lr"] > 0.03 else 3)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [reads_the_rate, reads_a_group])
+def test_who_reads_the_rate_is_asked_again(step):
+    a, b = Twin(optimizer=sgd, step=step), Twin(optimizer=sgd, step=step, replay=True)
+    for lr in (0.05, 0.02, 0.05):
+        for twin in (a, b):
+            twin.optimizer.param_groups[0]["lr"] = lr
+        alike(a, b, 8)
 
 
 def test_what_a_program_would_not_do_is_refused():
