@@ -37,6 +37,7 @@ typedef struct aj_lazy_stats { /* EXTENSIBLE. of a memory, since it was made or 
   uint64_t passes;             /* walks over whole tensors: a call is one, a fused group is one */
   uint64_t groups, fused;      /* fused groups that ran, calls inside of them */
   uint64_t kept;               /* calls that are known now */
+  uint64_t program;            /* that was carried out last: a number that it and its constants have alone */
 } aj_lazy_stats;
 
 typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */

@@ -53,6 +53,7 @@ struct Known {
 struct Known::Ready {
   std::vector<uint32_t> alive, inputs;  // values of the scope
   std::unique_ptr<Program> program;
+  uint64_t number = 0;                                   // another when its constants are others
   std::vector<std::pair<const Known*, uint32_t>> place;  // of calls with numbers, in the program
 };
 
@@ -102,6 +103,7 @@ struct Memory {
   bool stale = false;             // to be forgotten when nothing is pending
   std::atomic<bool> used{false};  // by a scope that is open
   aj_lazy_stats stats{};
+  uint64_t programs = 0;  // numbers that were given
   std::vector<Flush> flushes;
   std::unique_ptr<Program> kept;  // with AJ_LAZY_KEEP: the last program, and what it was given
   std::vector<Tensor> kept_inputs;

@@ -191,6 +191,7 @@ Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
   auto r = std::make_unique<Known::Ready>();
   r->alive = alive;
   r->program = program_of(alive, *r);
+  r->number = ++memory_->programs;
   if (at_->ready.size() == 8) at_->ready.erase(at_->ready.begin());
   at_->ready.push_back(std::move(r));
   return *at_->ready.back();
@@ -211,6 +212,7 @@ void Scope::put_numbers(Known::Ready& r) {
       break;
     }
   if (changed.empty()) return;
+  r.number = ++memory_->programs;
   // Only this scope has the program.
   std::shared_ptr<const Plan> plan = r.program->plan.load();
   if (plan && !renumber(*r.program, const_cast<Plan&>(*plan), changed))
@@ -246,6 +248,7 @@ void Scope::keep(const Known::Ready& r) {
 
 void Scope::carry_out(Known::Ready& r, Flush& told) {
   if (!numbers_.empty()) put_numbers(r);
+  memory_->stats.program = r.number;
   std::vector<aj_tensor*> inputs, results(r.alive.size());
   for (uint32_t v : r.inputs) inputs.push_back(slots_[v].input.get());
   if (flags & AJ_LAZY_KEEP) keep(r);
@@ -262,9 +265,10 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
   {
     Below below;
     if (flags & AJ_LAZY_CHECK) check_fusion(*r.program, inputs);
+    // What is kept runs elsewhere: no compiler is asked here.
+    const bool apart = flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP);
     run(*r.program, inputs.data(), uint32_t(inputs.size()),
-        (flags & AJ_LAZY_NO_FUSION ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(),
-        uint32_t(results.size()));
+        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(), uint32_t(results.size()));
   }
   for (size_t i = 0; i < r.alive.size(); i++) {
     Deferred* d = slots_[r.alive[i]].deferred;

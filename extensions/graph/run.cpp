@@ -3,6 +3,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "parts.hpp"
 #include "value.hpp"
@@ -61,22 +62,30 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
   }
 }
 
+enum class Way { free, in_order, plain };
+
 Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type,
-                     bool in_order) {
+                     Way way) {
   Sequence s;
   s.inputs = b.inputs;
   s.results = b.results;
-  Arranged arranged = arrange(p, b, device_type, in_order);
+  Arranged arranged;
+  if (way == Way::plain) {
+    arranged.order.resize(b.nodes.size());
+    std::iota(arranged.order.begin(), arranged.order.end(), 0u);
+  } else {
+    arranged = arrange(p, b, device_type, way == Way::in_order);
+  }
   s.parts = std::move(arranged.parts);
   for (uint32_t i : arranged.order) {
     const Node& n = b.nodes[i];
     s.steps.push_back(step_of(p, n));
     for (const Block& inner : n.blocks)
-      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, in_order));
+      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, way));
   }
   // Inside of a block values from outside stay: a loop reads them again.
   if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
-  find_groups(p, b, s);
+  if (way != Way::plain) find_groups(p, b, s);
   return s;
 }
 
@@ -276,9 +285,9 @@ static int32_t device_of(const Program& p, aj_tensor* const* args, uint32_t narg
   return kDLCPU;
 }
 
-static const Sequence& body_of(const Program& p, const Plan& plan, bool taped) {
-  Plan::Order& o = taped ? plan.taped : plan.free;
-  std::call_once(o.made, [&] { o.body = sequence_of(p, p.body, true, plan.device_type, taped); });
+static const Sequence& body_of(const Program& p, const Plan& plan, Way way) {
+  Plan::Order& o = way == Way::plain ? plan.plain : way == Way::in_order ? plan.taped : plan.free;
+  std::call_once(o.made, [&] { o.body = sequence_of(p, p.body, true, plan.device_type, way); });
   return o.body;
 }
 
@@ -346,7 +355,7 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
   Step s = step_of(p, n);
   for (const Block& inner : n.blocks)
-    s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, true));
+    s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, Way::plain));
   Run r(p, 0);
   r.swap(regs);
   r.step(s);
@@ -371,7 +380,10 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
             "' has no values; a program that was read from text gets them by set_weight");
     r.give(w.value, w.tensor);
   }
-  const Sequence& body = body_of(p, *plan, r.taped());
+  const Sequence& body = body_of(p, *plan,
+                                 flags & AJ_RUN_NO_FUSION ? Way::plain
+                                 : r.taped()              ? Way::in_order
+                                                          : Way::free);
   r.sequence(body);
   for (uint32_t i = 0; i < nrets; i++) rets[i] = Tensor(r.at(p.body.results[i])).take();
   p.nodes = body.steps.size();

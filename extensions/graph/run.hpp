@@ -86,6 +86,7 @@ struct Plan {
     Sequence body;
   };
   mutable Order free, taped;
+  mutable Order plain;  // in order, too: for runs without fusion, which need no compiler
   int32_t device_type = kDLCPU;
   uint64_t revision = 0;
 };

@@ -64,6 +64,7 @@ class Looked:
         self.watched, self.tensors = [], []
         self.moving, self.optimizers = [], []  # what an optimizer begins by itself
         self.seen, self.codes, self.kept = set(), set(), []
+        self.fine = set()  # codes that were checked
         for hooks in (
             _calls._global_forward_pre,
             _calls._global_forward,
@@ -77,6 +78,15 @@ class Looked:
                 self.argument(o)
         self.before = [contents(w) for w in self.watched]
         self.begun = [contents(w) for w in self.moving]
+
+    def remembered(self):
+        """Itself, as it stands after a call."""
+        self.before = [contents(w) for w in self.watched]
+        return self
+
+    def stands(self):
+        """Would a look see the same?"""
+        return self.before == [contents(w) for w in self.watched] and self.begun == [contents(w) for w in self.moving]
 
     @property
     def trains(self):
@@ -241,9 +251,10 @@ class Looked:
     def check(self, ran, called):
         """What ran is a function of what is watched: who does more is refused."""
         for code, space in ran.items():
-            if code.co_name != "<module>":
+            if code.co_name != "<module>" and code not in self.fine:
                 self.check_code(code)
                 self.names(code, space)
+                self.fine.add(code)
         for what, (code, line) in called.items():
             if not pure(what):
                 self.refuse(code, line, f"calls {getattr(what, '__qualname__', what)}")

@@ -39,6 +39,7 @@ class Replayed:
         self.face.plans_clear()
         self.known, self.shapes, self.refused, self.calls = {}, {}, set(), 0
         self.memories, self.others = {}, 0
+        self.looks, self.steps = {}, {}  # of steps, by kinds of arguments
         self.verdict = "it was not called yet"
 
     def look(self, args, kwargs):
@@ -50,9 +51,12 @@ class Replayed:
         form = template((args, kwargs), leaves)
         if len({id(t) for t in leaves}) != len(leaves):  # a program could not tell them apart
             return self.function(*args, **kwargs)
-        looked = Looked(self.function, args, kwargs)
+        kind = kind_of(form, leaves)
+        looked = self.looks.get(kind)
+        if looked is None or not looked.stands():
+            looked = Looked(self.function, args, kwargs)
         if looked.trains and _C.is_grad_enabled():
-            return self.step(form, leaves, args, kwargs, looked, expected)
+            return self.step(form, leaves, args, kwargs, looked, expected, kind)
         result, program, text, writes = self.record(form, leaves, looked)
         if expected is not None:
             if (calls_of(text) != expected.calls) if expected.calls else (text != expected.text):
@@ -62,7 +66,7 @@ class Replayed:
                 return result
         elif self.dynamic and self.generalized(form, leaves, args, kwargs, looked, text, writes):
             return result
-        key = kind_of(form, leaves), text
+        key = kind, text
         known = self.known[key] = self.known.pop(key, None) or Known(text)  # the last one
         while len(self.known) > KINDS:
             del self.known[next(iter(self.known))]
@@ -86,7 +90,7 @@ class Replayed:
         self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
         self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
 
-    def step(self, form, leaves, args, kwargs, looked, expected):
+    def step(self, form, leaves, args, kwargs, looked, expected, kind):
         """A call that finds gradients: with what it writes, it is one program."""
         from ._stepped import NoStep, Written
 
@@ -95,15 +99,17 @@ class Replayed:
             return self.function(*args, **kwargs)
         if expected is not None and not expected.step.fits():
             expected = None  # settings or gradients are of another kind
-        kind = kind_of(form, leaves)
         memory = self.memories.setdefault(kind, new_memory())
         with looked.watching():
             written = Written(self.call_of(form), leaves, [t for _, t in looked.tensors], memory)
-        now = Looked(self.function, args, kwargs)
-        if [contents(w) for w in now.moving] != looked.begun:  # its state was begun
+        while len(self.looks) > KINDS:
+            del self.looks[next(iter(self.looks))]
+        self.looks.pop(kind, None)
+        if [contents(w) for w in looked.moving] != looked.begun:  # its state was begun
             return written.result
+        self.looks[kind] = looked.remembered()
         try:
-            step = written.step(looked.open_settings())
+            step = written.step(looked.open_settings(), self.steps)
         except NoStep as why:
             return self.pass_on(str(why), written.result)
         if expected is not None and expected.text != step.text:
@@ -114,8 +120,8 @@ class Replayed:
         if known.equal >= EQUAL:
             known.runs, self.others = 1 if self.check else known.runs * 2, 0
             known.step = step
-            moving = [part for w in now.moving for part in step.watched(w)]
-            watched, together = [*now.watched, *moving], Stepped(self, step, form)
+            moving = [part for w in looked.moving for part in step.watched(w)]
+            watched, together = [*looked.watched, *moving], Stepped(self, step, form)
             self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])
             self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
         elif self.others > 8:

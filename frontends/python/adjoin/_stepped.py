@@ -8,6 +8,7 @@ from .jit._traced import RESULT, put_together, take_apart
 
 KEEP, WRITES = 8, 16  # AJ_LAZY_... of abi/lazy.h
 MOST = 1 << 20  # bytes of a constant
+KEPT = 16  # steps that are known again
 # Numbers that a call of an optimizer takes, and where they stand in its groups.
 SETTINGS = {"lr": ("lr", None), "momentum": ("momentum", None), "beta1": ("betas", 0), "beta2": ("betas", 1)}
 
@@ -20,7 +21,7 @@ class Written:
     """One call of a function, carried out as one program: its result, and what the program takes, gives and leaves behind."""
 
     def __init__(self, call, leaves, tensors, memory):
-        self.leaves, self.tensors = leaves, tensors
+        self.leaves, self.tensors, self.memory = leaves, tensors, memory
         self.params = [t for t in (*leaves, *tensors) if t.requires_grad and t.is_leaf]
         self.before = [t.grad for t in self.params]
         self.generator = generator_of(next(iter((*leaves, *tensors)), None))
@@ -55,12 +56,68 @@ class Written:
         if not self.why:
             self.program, self.inputs = _C.lazy_program(memory)
             self.why = "" if self.program else "a call was made at once"
+        own = [*leaves, *tensors, *self.before]
+        self.places, self.many = {id(t): i for i, t in enumerate(own) if t is not None}, len(leaves)
+        self.own = [t for t in own if t is not None]
 
-    def step(self, groups=()):
-        """groups: of optimizers, whose settings nobody else reads."""
+    def step(self, groups, known):
+        """Its program, or the one of a call that was the same. groups: of optimizers, whose settings nobody else reads."""
         if self.why:
             raise NoStep(self.why)
-        return Step(self, groups)
+        key = self.key(groups)
+        if key not in known:
+            while len(known) >= KEPT:
+                del known[next(iter(known))]
+            known[key] = Step(self, groups)
+        return known[key]
+
+    def key(self, groups):
+        """What says that two calls were the same, without a look at their programs."""
+
+        def told(t):
+            place = self.places.get(id(t))
+            if place is not None:
+                return place if place < self.many else ("own", id(t))
+            if (base := self.base_of(t)) is not None:
+                return told(base), tuple(t.shape), t.stride(), t.storage_offset() - base.storage_offset(), t.dtype
+            return self.constant(t)
+
+        def made(t):
+            return None if t is None else self.values[id(t)] or id(t)
+
+        grads = ((was is None, now is was, made(now)) for was, now in zip(self.before, self.after, strict=True))
+        return (
+            _C.lazy_stats(self.memory)[7],
+            self.drawn,
+            tuple(map(told, self.inputs)),
+            tuple(map(made, self.results)),
+            tuple(grads),
+            repr(self.form),
+            tuple(self.taped),
+            tuple(self.turned),
+            tuple(map(id, groups)),
+        )
+
+    def base_of(self, t):
+        """The tensor of which t is a view that was made at once."""
+        memory = t.untyped_storage().data_ptr() if t.numel() else 0
+        for b in self.own if memory else ():
+            if b.numel() and b.untyped_storage().data_ptr() == memory:
+                if b.dtype == t.dtype and b.is_contiguous() and t.storage_offset() >= b.storage_offset():
+                    return b
+                raise NoStep("a view is read that no call makes of what the function was given")
+        return None
+
+    def constant(self, t):
+        """What is no tensor of ours, by its values."""
+        once = t.detach()  # a slope of ones is one number, spread
+        for d, stride in enumerate(t.stride()):
+            once = once.narrow(d, 0, 1) if stride == 0 and t.shape[d] else once
+        if t._version or once.numel() * t.itemsize > MOST:
+            raise NoStep("a tensor is written or large that is neither an argument nor one that the function can reach")
+        from ._replay import bytes_of
+
+        return bytes_of(once), t.stride()
 
 
 class Step:
@@ -68,12 +125,11 @@ class Step:
 
     def __init__(self, w, groups):
         self.program, self.sources, self.constants = w.program, list(w.inputs), []
-        own = [*w.leaves, *w.tensors, *w.before]
-        self.places, self.many = {id(t): i for i, t in enumerate(own) if t is not None}, len(w.leaves)
-        self.own = [t for t in own if t is not None]
+        self.places, self.many = w.places, w.many
+        self.held = w.own, groups  # who is known by its identity
         for t in w.inputs:
             if id(t) not in self.places:
-                self.take(t)
+                self.take(w, t)
         taken = {id(t) for t in self.sources}
         at = {int(name): i for i, (name, _, _) in enumerate(_C.program_values(self.program, RESULT))}
         self.form, self.taped, self.params = w.form, w.taped, w.params
@@ -109,20 +165,11 @@ class Step:
         self.text = _C.program_text(self.program), tuple(self.constants), repr((order, self.form, said, left, numbers))
         self.dummy = zeros(1, requires_grad=True)
 
-    def take(self, t):
+    def take(self, w, t):
         """An input that is no tensor of ours becomes a view of one, or it is a constant."""
-        base = self.base_of(t)
+        base = w.base_of(t)
         if base is None:
-            once = t.detach()  # a slope of ones is one number, spread
-            for d, stride in enumerate(t.stride()):
-                once = once.narrow(d, 0, 1) if stride == 0 and t.shape[d] else once
-            if t._version or once.numel() * t.itemsize > MOST:
-                raise NoStep(
-                    "a tensor is written or large that is neither an argument nor one that the function can reach"
-                )
-            from ._replay import bytes_of
-
-            self.constants.append((bytes_of(once), t.stride()))
+            self.constants.append(w.constant(t))
             return
         i = next(i for i, s in enumerate(self.sources) if s is t)
         del self.sources[i]
@@ -130,16 +177,6 @@ class Step:
         if k == len(self.sources):
             self.sources.append(base)
         _C.program_view(self.program, i, k, base, t)
-
-    def base_of(self, t):
-        """The tensor of which t is a view that was made at once."""
-        memory = t.untyped_storage().data_ptr() if t.numel() else 0
-        for b in self.own if memory else ():
-            if b.numel() and b.untyped_storage().data_ptr() == memory:
-                if b.dtype == t.dtype and b.is_contiguous() and t.storage_offset() >= b.storage_offset():
-                    return b
-                raise NoStep("a view is read that no call makes of what the function was given")
-        return None
 
     def lift(self, call, parameter, source):
         """That number is an input from now on, the same for all that come from there."""

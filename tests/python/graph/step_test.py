@@ -187,6 +187,32 @@ def test_settings_and_state_that_others_change():
     alike(a, b, 10)
 
 
+def test_what_changes_between_recordings_is_seen():
+    told = {"scale": 1.0}
+
+    def scaled(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y) * told["scale"]
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    a, b = Twin(step=scaled), Twin(step=scaled, replay=True)
+    for i, scale in enumerate((1, 1, 2, 2, 2, 2, 2, 0.5, 2, 2, 0.5, 0.5, 0.5, 0.5, 0.5)):
+        told["scale"] = float(scale)
+        if i in (3, 11):
+            for twin in (a, b):
+                twin.model[1] = nn.ReLU() if i == 3 else nn.Tanh()
+        alike(a, b, 1)
+    for twin in (a, b):
+        adjoin.manual_seed(8)
+        twin.model[2] = nn.Linear(9, 4)
+    alike(a, b, 9)
+
+
 def test_other_sizes_are_another_program():
     a, b = Twin(), Twin(replay=True)
     for n in (7, 3, 7, 3, 7):

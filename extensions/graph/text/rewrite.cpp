@@ -1,10 +1,10 @@
-// extensions/graph/rewrite.cpp: inputs of a program that others than its recorder decide on:
+// extensions/graph/text/rewrite.cpp: inputs of a program that others than its recorder decide on:
 // numbers of its calls, and tensors of which it was given views.
-#include "rewrite.hpp"
+#include "../rewrite.hpp"
 
 #include <algorithm>
 
-#include "value.hpp"
+#include "../value.hpp"
 
 namespace adjoin::graph {
 namespace {
@@ -128,7 +128,6 @@ void make_view(Program& p, uint32_t input, uint32_t base, const DLTensor& from,
   }
   p.body.nodes.insert(p.body.nodes.begin(), std::make_move_iterator(made.begin()),
                       std::make_move_iterator(made.end()));
-  verify(p);
 }
 
 }  // namespace adjoin::graph
