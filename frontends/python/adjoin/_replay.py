@@ -119,7 +119,7 @@ class Replayed:
         self.others += 1
         if known.equal >= EQUAL:
             known.runs, self.others = 1 if self.check else known.runs * 2, 0
-            known.step = step
+            step = known.step = known.step if known.step and known.step.is_as(step) else step
             moving = [part for w in looked.moving for part in step.watched(w)]
             watched, together = [*looked.watched, *moving], Stepped(self, step, form)
             self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])

@@ -229,6 +229,20 @@ class Step:
             return t
         raise NoStep("a result is an argument, or made by no call")
 
+    def things(self):
+        """What it takes, leaves and asks, in order; of constants the text has the values."""
+        taken = (s for s in self.order if type(s) is int or id(s) in self.places)
+        pairs = (x for pair in (*self.grads, *self.guards) for x in pair)
+        groups = (group for group, _, _ in self.settings)
+        return [*taken, *self.results, *pairs, *self.params, *self.dropped, *self.turned, *groups]
+
+    def is_as(self, other):
+        """May it run in the place of a step whose text is the same? Then what is compiled of it serves again."""
+        mine, theirs = self.things(), other.things()
+        return len(mine) == len(theirs) and all(
+            a is b or (type(a) is int and a == b) for a, b in zip(mine, theirs, strict=True)
+        )
+
     def fits(self):
         """Are the gradients there that were there, will nobody be called who is told of them, and are settings numbers?"""
         for group, (_, key, place), something in self.settings:

@@ -309,7 +309,7 @@ class Drawing(nn.Module):
 
 
 def test_random_numbers_are_those_that_eager_would_draw():
-    a, b = Twin(Drawing), Twin(Drawing, replay=True)
+    (a, b), steps = (Twin(Drawing), Twin(Drawing, replay=True)), set()
     for i in range(24):
         given = batch()
         if i % 5 == 4:  # any seed, and what others have drawn
@@ -321,7 +321,9 @@ def test_random_numbers_are_those_that_eager_would_draw():
         adjoin.set_rng_state(state)
         assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist()), i
         assert a.state() == b.state(), i
+        steps.update(id(known.step) for known in b.step._state.known.values() if known.step)
     assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    assert len(steps) == 1  # compiled once
 
 
 @pytest.mark.parametrize("optimizer", [sgd, adam])
