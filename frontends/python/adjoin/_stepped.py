@@ -153,6 +153,7 @@ class Step:
         self.lift_draws(w.state)
         self.settings = []  # (group, its place among them, key, place in the setting, is it something)
         self.lift_settings(groups)
+        self.numbers_then = dict.fromkeys(self.numbers, (None, None))  # and their tensors
         order = [self.places.get(id(t)) for t in self.sources]
         self.order = [i if i is not None and i < self.many else t for i, t in zip(order, self.sources, strict=True)]
         # What says that two calls were the same.
@@ -218,7 +219,10 @@ class Step:
             self.generator._set(seed, offset + self.drawn)
         told = {source: setting(group, *source[1:]) for group, source, _ in self.settings}
         told["seed"] = signed(seed)
-        return [number(told[s] if s in told else offset + s) for s in self.numbers]
+        for s, (n, _) in self.numbers_then.items():
+            if (now := told[s] if s in told else offset + s) != n:
+                self.numbers_then[s] = now, number(now)
+        return [t for _, t in self.numbers_then.values()]
 
     def place_of(self, w, t, at):
         """Where a result comes from: its place in what the program gives, or the tensor itself."""

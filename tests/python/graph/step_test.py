@@ -3,9 +3,15 @@
 import adjoin
 import pytest
 import random_programs
-from adjoin import nn
+from adjoin import _replay, nn
 from adjoin.nn import functional as F
 from breaks_test import bits
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """A step's program runs even where its calls would be faster, as they are for such small models."""
+    monkeypatch.setattr(_replay, "TRIALS", 0)
 
 
 def perceptron():
@@ -419,6 +425,27 @@ def test_an_argument_that_is_written():
         y = x.clone()
         assert bits(step(x, w)) == bits(g(y, v)) and bits(x) == bits(y)
         assert bits(w) == bits(v) and v.grad is None
+
+
+class Clock:
+    """Tells that calls take `calls` and programs `program`, in turns."""
+
+    def __init__(self, calls, program):
+        self.reads, self.took = 0, (calls, program)
+
+    def __call__(self):
+        self.reads += 1
+        return 0 if self.reads % 2 else self.took[(self.reads // 2 - 1) % 2]
+
+
+@pytest.mark.parametrize("program, stays", [(500_000, True), (999_000, True), (1_100_000, False)])
+def test_the_faster_way_is_taken(monkeypatch, program, stays):
+    monkeypatch.setattr(_replay, "TRIALS", 10)
+    monkeypatch.setattr(_replay, "now", Clock(1_000_000, program))
+    a, b = Twin(), Twin(replay=True)
+    alike(a, b, 60)
+    wanted = "its program runs" if stays else "its program is not faster than its calls"
+    assert wanted in str(b.step.explain())
 
 
 def test_random_steps():
