@@ -190,7 +190,7 @@ _ELSEWHERE = {
         "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ), "_symbolic"),
     **dict.fromkeys((
-        "_chunk_cat", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
+        "_chunk_cat", "_int_mm", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ), "_aten_only"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),

@@ -85,7 +85,11 @@ def _chosen(x, mask, identity):
     places, named = _masked_places(mask, x.shape, sparse)
     at, there = _found(_keys(places, sizes), _keys(had, sizes))
     there = there.reshape(there.shape + (1,) * (values.dim() - 1))
-    values = values[at].where(there, values.new_zeros(())) if had.size(1) else values.new_zeros(named.shape)
+    values = (
+        values[at].where(there, values.new_zeros(()))
+        if had.size(1)
+        else values.new_zeros((places.size(1), *values.shape[1:]))
+    )
     return places, values.where(named, values.new_full((), identity)) if named.dim() > 1 else values
 
 
