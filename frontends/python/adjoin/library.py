@@ -428,13 +428,18 @@ def get_ctx():
     )
 
 
-def define(qualname, schema, *, lib=None, tags=()):
-    """An op without a kernel yet: impl() gives it some."""
+def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
+    """An op without a kernel yet: impl() gives it some. ``define(library, "f(Tensor x) -> Tensor")`` decorates its kernel."""
+    if isinstance(qualname, Library):
+        return lambda f: (qualname.impl(qualname.define(schema, alias_analysis), f), f)[1]
     _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """A kernel of an op, by devices or by PyTorch's names of keys."""
+    """A kernel of an op, by devices or by PyTorch's names of keys. ``impl(library, "f", "CPU")`` decorates one, too."""
+    if isinstance(qualname, Library):
+        key = func if isinstance(func, str) else ""
+        return lambda f: (qualname.impl(types, f, key), f)[1]
     return register_kernel(qualname, "" if types == "default" else types, func)
 
 

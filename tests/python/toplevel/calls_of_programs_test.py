@@ -216,3 +216,85 @@ def test_a_parameter_of_a_class_of_its_own_says_so():
     made = adjoin.nn.Parameter(adjoin.ones(2).as_subclass(Own))
     assert repr(made) == "Parameter(Own([1., 1.], requires_grad=True))"
     assert repr(adjoin.nn.Parameter(adjoin.ones(1))).startswith("Parameter containing:\ntensor(")
+
+
+def test_overloads_that_write_their_result():
+    a, b = adjoin.tensor(2), adjoin.tensor(0)
+    assert adjoin.ops.aten.add.out(a, a, out=b) is b and b.item() == 4
+    assert "out" in adjoin.ops.aten.add.overloads()
+
+
+def test_where_classes_of_ops_are_found():
+    from adjoin._ops import OpOverload, OpOverloadPacket
+
+    assert isinstance(adjoin.ops.aten.add.Tensor, OpOverload) and isinstance(adjoin.ops.aten.add, OpOverloadPacket)
+
+
+def test_modes_and_classes_are_passed_by():
+    from adjoin.utils._python_dispatch import TorchDispatchMode, is_in_torch_dispatch_mode
+
+    seen = []
+
+    class Mode(adjoin.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    class Below(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            assert not is_in_torch_dispatch_mode()
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        with adjoin._C.DisableTorchFunction():
+            adjoin.ones(1) + 1
+        assert not seen
+        adjoin.ones(1) + 1
+        assert seen
+    with Below():
+        assert is_in_torch_dispatch_mode() and (adjoin.ones(1) + 1).item() == 2
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_autocast_by_the_older_name():
+    from adjoin.cpu.amp import GradScaler, autocast
+
+    x = adjoin.ones(2, 2)
+    with pytest.warns(FutureWarning, match=r"amp\.autocast\('cpu'"), autocast():
+        assert (x @ x).dtype is adjoin.bfloat16
+    with pytest.warns(FutureWarning, match=r"amp\.GradScaler\('cpu'"):
+        assert not GradScaler(enabled=False).is_enabled()
+
+
+def test_a_wrapper_has_a_storage_without_bytes():
+    class Wrapper(adjoin.Tensor):
+        @staticmethod
+        def __new__(cls, held):
+            return adjoin.Tensor._make_wrapper_subclass(cls, held.size(), dtype=held.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError(func)
+
+    storage = Wrapper(adjoin.ones(3)).untyped_storage()
+    assert storage.size() == storage.nbytes() == 12
+    with pytest.raises(RuntimeError):
+        storage.data_ptr()
+
+
+def test_a_library_decorates_what_it_registers():
+    library = adjoin.library.Library("calls_of_programs", "FRAGMENT")
+
+    @adjoin.library.define(library, "by_all(Tensor x) -> Tensor")
+    def by_all(x):
+        return x + 1
+
+    library.define("by_host(Tensor x) -> Tensor")
+
+    @adjoin.library.impl(library, "by_host", "CPU")
+    def by_host(x):
+        return x + 2
+
+    x = adjoin.ones(1)
+    assert by_all(x).item() == adjoin.ops.calls_of_programs.by_all(x).item() == 2
+    assert by_host(x).item() == adjoin.ops.calls_of_programs.by_host(x).item() == 3
