@@ -68,7 +68,7 @@ def _masked_places(mask, shape, sparse):
         return places, mask[tuple(places)]
     places, values = _spread(mask, shape)
     if places.size(0) != sparse:
-        raise ValueError(f"masked: the mask has {places.size(0)} sparse dimensions, the tensor {sparse}")
+        return _masked_places(mask.to_dense(), shape, sparse)
     named = values.flatten(1).any(1) if values.dim() > 1 else values
     return places[:, named], values[named]
 
@@ -100,6 +100,7 @@ def reduce(kind, x, mask, dims, keepdim, identity):
             f"masked.{kind}: a CSR tensor has two dimensions; say keepdim=True, or call to_sparse_coo() first"
         )
     places, values = _chosen(x, mask, identity)
+    dims = dims if x.dim() else ()  # dimension 0 of a number is taken, and is none
     sparse, shape = places.size(0), list(x.shape)
     inner = [d - sparse + 1 for d in dims if d >= sparse]
     for d in sorted(inner, reverse=True):

@@ -152,6 +152,16 @@ def test_a_hybrid_tensor_of_which_nothing_is_kept():
     assert masked.sum(x, dim=2, mask=mask).to_dense().tolist() == [[0] * 3] * 2
 
 
+def test_a_sparse_number_and_masks_of_other_sparse_dimensions():
+    number = adjoin.tensor(3.0).to_sparse()
+    for mask in (adjoin.tensor(True), adjoin.tensor(True).to_sparse()):
+        assert masked.sum(number, dim=0, mask=mask).to_dense().item() == 3
+    x = adjoin.arange(6.0).reshape(2, 3)
+    mask = adjoin.tensor([[True, False, True], [False, True, False]])
+    made = masked.sum(x.to_sparse(1), dim=1, mask=mask.to_sparse())
+    assert made.to_dense().tolist() == [2, 4]
+
+
 def test_where_a_result_has_a_value():
     mask = adjoin.tensor([[True, False, True], [False, False, False]])
     x = adjoin.arange(6.0).reshape(2, 3)
