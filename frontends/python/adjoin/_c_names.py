@@ -57,6 +57,21 @@ def _get_default_device():
     return get_default_device().type
 
 
+class DisableTorchFunction:
+    """``with``: neither classes of tensors nor modes see calls."""
+
+    def __enter__(self):
+        self._classes = _C.DisableTorchFunctionSubclass()
+        self._classes.__enter__()
+        self._modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
+        return self
+
+    def __exit__(self, *error):
+        for mode in reversed(self._modes):
+            _C.push_mode(mode)
+        self._classes.__exit__(*error)
+
+
 class _ExcludeDispatchKeyGuard:
     """``with``: calls pass by the keys of autocast that a set names; other keys are refused."""
 
@@ -96,6 +111,7 @@ class _OfTorchScript:
 Graph, Node, Value = (type(name, (_OfTorchScript,), {}) for name in ("Graph", "Node", "Value"))
 
 NAMES = {
+    "DisableTorchFunction": DisableTorchFunction,
     "Graph": Graph,
     "Node": Node,
     "Value": Value,
