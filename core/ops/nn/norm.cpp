@@ -166,7 +166,8 @@ Tensor unwatched(const Tensor& t) {
 
 aj_status* batch_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor &t = b.tensor(0), &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3),
+    const Tensor t = brought_together(b.tensor(0));
+    const Tensor &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3),
                  &bias = b.tensor(4);
     bool training = b.flag(5);
     if (t.ndim() == 1 && !t.numel()) return b.ret(0, clone(t));  // as PyTorch
@@ -397,7 +398,8 @@ aj_status* group_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     check_groups(b.tensor(0), b.integer(1));
     b.ret(0, in_own_name([&] {
-            return group_normalized(b.tensor(0), b.integer(1), b.tensor(2), b.tensor(3), b.real(4));
+            return group_normalized(brought_together(b.tensor(0)), b.integer(1), b.tensor(2),
+                                    b.tensor(3), b.real(4));
           }));
   });
 }
