@@ -228,15 +228,15 @@ aj_status* check_dtype(const aj_op* op, const Param& p, const aj_tensor* t) {
               p.name, "' is ", t->dl.dtype, "; it must be ", wanted, ": cast it with .to()");
 }
 
-// A place in a tensor may be given as int32, the same number as int64 serves; a truth as a byte
-// that is 0 or not. No place at all may be of any integers.
-aj_status* widen(const Param& p, aj_value* v, Settled* s) {
+// A place in a tensor may be given as int32, the same number as int64 serves; a condition as a byte
+// that is 0 or not, but no mask. No place at all may be of any integers.
+aj_status* widen(const aj_op* op, const Param& p, aj_value* v, Settled* s) {
   aj_tensor* t = v->v.tensor;
   if ((p.flags & AJ_PARAM_WRITTEN) || !t) return nullptr;
   int32_t to = AJ_DT_INT64;
   const int own = priv(t).dtype;
   const bool none = !priv(t).numel && p.dtypes == 1ull << to;
-  if (own == AJ_DT_UINT8 && !none)
+  if (own == AJ_DT_UINT8 && !none && op->kind == Kind::pointwise)
     to = AJ_DT_BOOL;
   else if (own != AJ_DT_INT32 && !(none && own == AJ_DT_UINT8))
     return nullptr;
@@ -293,7 +293,7 @@ aj_status* settle_arguments(const aj_op* op, const aj_value** args, uint32_t* na
       return fail(AJ_INVALID_ARGUMENT, op->schema.ident, ": the size ", p.name, " is ", to[i].v.i,
                   " but must be >= 0: it must be greater or equal to zero");
     if (op->checks_dtypes && to[i].tag == AJ_TENSOR) {
-      AJ_TRY(widen(p, &to[i], s));
+      AJ_TRY(widen(op, p, &to[i], s));
       AJ_TRY(check_dtype(op, p, to[i].v.tensor));
     }
     if (op->checks_dtypes && to[i].tag == AJ_TENSORS)

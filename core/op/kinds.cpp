@@ -10,18 +10,7 @@
 #include "core/op/numbers.hpp"
 
 namespace adjoin {
-bool has_word(std::string_view tags, std::string_view word) {
-  size_t at = 0;
-  while ((at = tags.find(word, at)) != tags.npos) {
-    bool begins = at == 0 || tags[at - 1] == ' ' || tags[at - 1] == ',';
-    size_t end = at + word.size();
-    if (begins &&
-        (end == tags.size() || tags[end] == ' ' || tags[end] == ',' || word.back() == ':'))
-      return true;
-    at = end;
-  }
-  return false;
-}
+using kit::has_word;
 
 namespace {
 

@@ -1,5 +1,7 @@
 // core/op/kinds.hpp: the ways in which an op is run: pointwise, reduce, scan, view, generic.
 #pragma once
+#include <adjoin/kit/words.hpp>
+
 #include "core/op/op.hpp"
 
 namespace adjoin {
@@ -19,10 +21,9 @@ aj_status* run_view(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, 
 aj_status* run_generic(aj_op*, const Kernel*, uint64_t, const aj_value*, uint32_t, aj_value*,
                        uint32_t);
 
-bool has_word(std::string_view tags, std::string_view word);  // "a b c" has "b"
 // May it write where elements share memory? One number everywhere is the same whoever wins.
 inline bool writes_one_number(const aj_op* op, const aj_value* args, uint32_t nargs) {
-  return has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
+  return kit::has_word(op->tags, "overlap:number") && (nargs < 2 || args[1].tag != AJ_TENSOR);
 }
 aj_status* set_kind(aj_op* op);  // from kind_name
 RunFn kind_run(Kind kind);       // how its ops are run

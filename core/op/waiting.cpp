@@ -50,7 +50,7 @@ aj_status* read_line(std::string_view line, const std::string& plugin,
   auto [schema, kind, tags, words, doc] = field;
   auto op = std::make_unique<aj_op>();
   AJ_TRY(parse_schema(schema, &op->schema));
-  auto has = [words = std::string(words)](const char* word) { return has_word(words, word); };
+  auto has = [words = std::string(words)](const char* word) { return kit::has_word(words, word); };
   op->flags = (has("allocates") ? uint32_t(AJ_OP_ALLOCATES) : 0) |
               (has("no-in-place") ? uint32_t(AJ_OP_NO_IN_PLACE) : 0) |
               (has("body-records") ? uint32_t(AJ_OP_BODY_RECORDS) : 0);

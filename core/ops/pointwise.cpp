@@ -176,6 +176,18 @@ aj_status* xlogy_body(void*, aj_call* call) {
   });
 }
 
+// Where no kernel is: complex numbers are ordered by their real parts. Equal infinities have no
+// difference.
+aj_status* logaddexp_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor &x = b.tensor(0), &y = b.tensor(1);
+    Tensor larger = x.is_complex() || y.is_complex() ? ge(real(x), real(y)) : ge(x, y);
+    Tensor top = where(larger, x, y), below = where(larger, y, x);
+    Tensor distance = where(both(eq(real(top), real(below)), isinf(real(top))), 0, below - top);
+    b.ret(0, top + log1p(exp(distance)));
+  });
+}
+
 aj_status* nan_to_num_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& x = b.tensor(0);

@@ -34,7 +34,6 @@ struct OpFacts {
   Rule rule;                               // NULL: the body
   mutable std::atomic<bool> loops{false};  // its body looked at values once: sample by sample
   const aj_batch_def* foreign;             // a plugin's rule, or NULL
-  bool has_tag(std::string_view word) const;
   int find(std::string_view param) const;  // its place, or -1
 };
 const OpFacts& facts_of(const aj_op* op);

@@ -1,4 +1,6 @@
 // extensions/transform/facts.cpp: which rule an op has, found at its first call in a batch.
+#include <adjoin/kit/words.hpp>
+
 #include "batch.hpp"
 #include "by_op.hpp"
 
@@ -20,7 +22,8 @@ const aj_batch_def* foreign_rule(std::string_view name) {
 
 // Makes a tensor without looking at values: what comes of it is the level's own.
 bool makes_new(std::string_view name, const OpFacts& f) {
-  if (f.has_tag("factory") || name.ends_with("_like") || starts(name, "new_") || name == "clone")
+  if (has_word(f.tags, "factory") || name.ends_with("_like") || starts(name, "new_") ||
+      name == "clone")
     return true;
   for (auto& p : f.params)
     if (p.tensor() || p.base == AJ_PARAM_FUNCTION) return false;
@@ -40,14 +43,14 @@ void choose(OpFacts& f) {
   }
   if ((f.refused = refusal(name))) return;
   if ((f.rule = written_rule(name))) return;
-  if (pointwise(f.kind) || f.has_tag("elementwise")) {
+  if (pointwise(f.kind) || has_word(f.tags, "elementwise")) {
     f.rule = rule_align;
   } else if (starts(f.kind, "reduce") || f.kind == "scan" || f.kind == "view" ||
-             f.has_tag("batch:dims")) {
+             has_word(f.tags, "batch:dims")) {
     f.rule = rule_dims;
-  } else if (f.has_tag("batch:fold")) {
+  } else if (has_word(f.tags, "batch:fold")) {
     f.rule = rule_fold;
-  } else if (f.has_tag("batch:lead")) {
+  } else if (has_word(f.tags, "batch:lead")) {
     f.rule = rule_lead;
   } else if (f.why = looped(name); !f.has_body || !f.why.empty()) {
     f.rule = rule_loop;
@@ -88,14 +91,6 @@ void make_facts(const aj_op* op, OpFacts& f) {
 }
 
 }  // namespace
-
-bool OpFacts::has_tag(std::string_view word) const {
-  for (size_t at = tags.find(word); at != std::string::npos; at = tags.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || tags[at - 1] == ' ') && (end == tags.size() || tags[end] == ' ')) return true;
-  }
-  return false;
-}
 
 int OpFacts::find(std::string_view param) const {
   for (size_t i = 0; i < params.size(); i++)

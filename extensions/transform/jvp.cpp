@@ -1,18 +1,12 @@
 // extensions/transform/jvp.cpp: rules that follow from an op's kind, its tags and its gradient.
 #include "jvp.hpp"
 
+#include <adjoin/kit/words.hpp>
+
 #include "by_op.hpp"
 
 namespace adjoin::transform::jvp {
 namespace {
-
-bool has_word(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || text[at - 1] == ' ') && (end == text.size() || text[end] == ' ')) return true;
-  }
-  return false;
-}
 
 bool is_elementwise(std::string_view kind) {
   return kind.starts_with("unary") || kind.starts_with("binary") || kind == "pointwise";

@@ -81,6 +81,15 @@ Tensor weight_gradients(Batch& b, const Tensor& grad, const Tensor& x) {
   return reshape(parts.size() == 1 ? parts[0] : cat(parts, 0), sizes);
 }
 
+// The call with the samples of its first arguments as more images; of the results the first has
+// samples.
+void run_on_images(Batch& b, uint32_t arguments) {
+  for (uint32_t i = 0; i < arguments; i++) b.set(i, merged(b.spread(i), 0), true);
+  b.run();
+  b.give(0, divided(b.result(0), 0, b.size()));
+  for (uint32_t i = 1; i < b.facts.nresults; i++) b.out_dims[i] = -1;
+}
+
 // Whether samples of few images share a weight whose gradient is wanted for each of them.
 bool shares_weight(const Batch& b) {
   constexpr int64_t few = 4;
@@ -128,20 +137,12 @@ void rule_convolution(Batch& b) {
 }
 
 // grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs: as
-// more groups.
+// more groups; with one weight whose gradient nobody wants, as more images.
 void rule_convolution_backward(Batch& b) {
   if (b.size() == 0) return rule_loop(b);
   const int64_t n = b.size();
   const uint8_t* needs = b.args[9].v.bools;
-  if (!b.is_batched(2) && !needs[1] &&
-      !needs[2]) {  // one weight, and no gradient for it: more images
-    b.set(0, merged(b.spread(0), 0), true);
-    b.set(1, merged(b.spread(1), 0), true);
-    b.run();
-    b.give(0, divided(b.result(0), 0, n));
-    b.out_dims[1] = b.out_dims[2] = -1;
-    return;
-  }
+  if (!b.is_batched(2) && !needs[1] && !needs[2]) return run_on_images(b, 2);
   if (shares_weight(b)) {
     const Tensor grad = b.spread(0), x = b.spread(1);
     const Tensor of_weight = weight_gradients(b, grad, x);
@@ -149,10 +150,7 @@ void rule_convolution_backward(Batch& b) {
     if (needs[0]) {
       const uint8_t first_alone[] = {1, 0, 0};
       b.args[9].v.bools = first_alone;
-      b.set(0, merged(grad, 0), true);
-      b.set(1, merged(x, 0), true);
-      b.run();
-      b.give(0, divided(b.result(0), 0, n));
+      run_on_images(b, 2);
     } else {
       b.give(0, empty({0}, x.dtype(), x.device()), false);
     }
@@ -210,13 +208,7 @@ void rule_batch_norm(Batch& b) {
                          b.is_tensor(4) ? b.tensor(4) : Tensor()};
   for (uint32_t i = 1; i < 5; i++) own |= b.is_batched(i);
   const int64_t n = b.size();
-  if (!own) {
-    b.set(0, merged(b.spread(0), 0), true);
-    b.run();
-    b.give(0, divided(b.result(0), 0, n));
-    b.out_dims[1] = b.out_dims[2] = -1;
-    return;
-  }
+  if (!own) return run_on_images(b, 1);
   b.set(0, into_channels(b.spread(0)), true);
   for (uint32_t i = 1; i < 5; i++)
     if (b.is_tensor(i)) b.set(i, merged(b.spread(i), 0), true);

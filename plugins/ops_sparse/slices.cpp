@@ -12,7 +12,8 @@ const Parts& coo(const Tensor& t, std::string_view op) {
   return p;
 }
 
-// The elements of a dimension that an index names, each in as many places as it is named.
+// The elements of a dimension that an index names, each in as many places as it is named. As in
+// PyTorch a negative one counts from the end, which it does not in strided tensors.
 Parts selected(const Parts& p, int64_t dim, const Tensor& index) {
   Parts made = p;
   made.size[size_t(dim)] = index.numel();
@@ -20,9 +21,10 @@ Parts selected(const Parts& p, int64_t dim, const Tensor& index) {
   Tensor flat = reshape(index, {-1});
   if (times) {
     const int64_t low = amin(flat).item<int64_t>(), high = amax(flat).item<int64_t>();
-    if (low < 0 || high >= n)
-      kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "index ", low < 0 ? low : high,
+    if (low < -n || high >= n)
+      kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "index ", low < -n ? low : high,
                     " is out of range for size ", n);
+    if (low < 0) flat = where(lt(flat, 0), flat + n, flat);
   }
   if (dim >= sd) {
     made.values = index_select(p.values, dim - sd + 1, flat);

@@ -365,13 +365,6 @@ aj_status* running_extreme(aj_call* call, bool largest) {
   });
 }
 
-// log(exp(a) + exp(b)) of complex numbers, without overflow; of a shape.
-Tensor complex_logaddexp(const Tensor& a, const Tensor& b) {
-  Tensor top = maximum(real(a.detach()), real(b.detach()));
-  top = where(isfinite(top), top, 0);
-  return log(exp(a - top) + exp(b - top)) + top;
-}
-
 }  // namespace
 
 aj_status* cummax_body(void*, aj_call* call) { return running_extreme(call, true); }
@@ -385,7 +378,7 @@ aj_status* logcumsumexp_body(void*, aj_call* call) {
       Tensor sums = clone(t);
       int64_t dim = b.integer(1);
       doubling(sums, dim, [&](int64_t step, int64_t n) {
-        Tensor joined = complex_logaddexp(cut(sums, dim, 0, n - step), cut(sums, dim, step, n));
+        Tensor joined = logaddexp(cut(sums, dim, 0, n - step), cut(sums, dim, step, n));
         sums = cat({cut(sums, dim, 0, step), joined}, dim);
       });
       return b.ret(0, sums);

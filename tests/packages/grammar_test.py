@@ -74,7 +74,7 @@ def test_tags():
     )
     known = {next(filter(None, words)) for words in known}
     python = source("frontends/python/src/registry.cpp")
-    known |= set(re.findall(r'has_tag\(tags, "([^"]+)"\)', python)) | {"varargs:"} & set(
+    known |= set(re.findall(r'has_word\(tags, "([^"]+)"\)', python)) | {"varargs:"} & set(
         re.findall(r'"(varargs:)', python)
     )
     rows = source("core/ops/**/*.toml") + source("plugins/ops_*/*.toml")

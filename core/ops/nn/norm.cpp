@@ -25,6 +25,12 @@ Tensor along(const Tensor& v, const Tensor& t, int64_t dim) {
   return view(v, shape);
 }
 
+// Each channel by its weight, and its bias added.
+Tensor scaled_and_moved(Tensor t, const Tensor& weight, const Tensor& bias) {
+  if (weight.defined()) t = t * along(weight, t, 1);
+  return bias.defined() ? t + along(bias, t, 1) : t;
+}
+
 // Somebody may ask for a derivative: what a tensor of a transform stands for is not known here.
 bool recording(std::initializer_list<const Tensor*> tensors) {
   const bool on = kit::env.autograd->grad_mode();
@@ -56,6 +62,13 @@ struct Normalized {
 };
 
 Tensor in(const Tensor& t, DLDataType dtype) { return t.dtype() == dtype ? t : to(t, dtype); }
+
+// How many values stand along dimensions.
+int64_t seen(const Tensor& t, const Sizes& dims) {
+  int64_t n = 1;
+  for (int64_t d : dims) n = times(n, t.size(d));
+  return n;
+}
 
 }  // namespace
 
@@ -153,11 +166,13 @@ Tensor unwatched(const Tensor& t) {
 
 aj_status* batch_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor &t = b.tensor(0), &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3),
+    const Tensor t = brought_together(b.tensor(0));
+    const Tensor &mean = b.tensor(1), &var = b.tensor(2), &weight = b.tensor(3),
                  &bias = b.tensor(4);
     bool training = b.flag(5);
+    if (t.ndim() == 1 && !t.numel()) return b.ret(0, clone(t));  // as PyTorch
     want(t.ndim() >= 2, "input must have batch and channels, its shape is ", shown(t));
-    if (training && t.numel() == t.size(1))
+    if (training && seen(t, all_but(t.ndim(), 1)) == 1)
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
                     "training wants more than one value per channel: input is ", shown(t));
     if (!training && mean.defined() && var.defined() && recording({&t, &weight, &bias})) {
@@ -314,8 +329,7 @@ aj_status* group_norm_stats_body(void*, aj_call* call) {
     Tensor centred = rows - middle;
     Tensor rstd = rsqrt(mean(centred * centred, {2}, true) + b.real(4));
     Tensor out = reshape(centred * rstd, t.shape());
-    if (weight.defined()) out = out * along(weight, t, 1);
-    if (bias.defined()) out = out + along(bias, t, 1);
+    out = scaled_and_moved(out, weight, bias);
     b.ret(0, in_order_of(t, in(out, t.dtype())));
     b.ret(1, squeeze(middle, 2));
     b.ret(2, squeeze(rstd, 2));
@@ -384,7 +398,8 @@ aj_status* group_norm_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     check_groups(b.tensor(0), b.integer(1));
     b.ret(0, in_own_name([&] {
-            return group_normalized(b.tensor(0), b.integer(1), b.tensor(2), b.tensor(3), b.real(4));
+            return group_normalized(brought_together(b.tensor(0)), b.integer(1), b.tensor(2),
+                                    b.tensor(3), b.real(4));
           }));
   });
 }
@@ -396,13 +411,14 @@ aj_status* instance_norm_body(void*, aj_call* call) {
     want(t.ndim() >= 3, "input must have batch, channels and places, its shape is ", shown(t));
     if (!b.flag(5))
       return b.ret(0, batch_norm(t, mean_, var_, b.tensor(3), b.tensor(4), false, momentum, eps));
-    if (t.numel() <= t.size(0) * t.size(1))
+    Sizes places;
+    for (int64_t d = 2; d < t.ndim(); ++d) places.push_back(d);
+    if (seen(t, places) == 1)
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT,
                     "more than one value per channel is wanted: input is ", shown(t));
+    if (!t.numel()) return b.ret(0, scaled_and_moved(clone(t), b.tensor(3), b.tensor(4)));
     if (mean_.defined() && var_.defined()) {
       NoGradGuard off;
-      Sizes places;
-      for (int64_t d = 2; d < t.ndim(); ++d) places.push_back(d);
       // They are no results: neither a tape nor a tangent follows them.
       auto still = [](const Tensor& each) {
         return adjoin::call("view.dtype", each, each.dtype());

@@ -212,7 +212,7 @@ aj_status* pad_edges_backward_body(void*, aj_call* call) {
 
 aj_status* pad_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    const Tensor& t = b.tensor(0);
+    const Tensor t = brought_together(b.tensor(0));
     Ints pad = b.ints(1);
     std::string_view mode = b.text(2);
     check_pad(pad, t.ndim());

@@ -1,5 +1,6 @@
 // extensions/graph/script/ops.cpp: values become the arguments of an op, as Python's binding does
 // it: by place or by name, the first overload that takes them.
+#include <adjoin/kit/words.hpp>
 #include <list>
 #include <mutex>
 
@@ -10,14 +11,6 @@ namespace adjoin::graph::script {
 namespace {
 
 constexpr size_t kMostArgs = 40, kMostResults = 8;
-
-bool has_tag(std::string_view tags, std::string_view word) {
-  for (size_t at = 0; (at = tags.find(word, at)) != tags.npos; at += word.size()) {
-    auto ends = [&](size_t i) { return i >= tags.size() || tags[i] == ' ' || tags[i] == ','; };
-    if ((at == 0 || ends(at - 1)) && ends(at + word.size())) return true;
-  }
-  return false;
-}
 
 bool takes_ints(const aj_param& p) {
   return p.base == AJ_PARAM_INT || p.base == AJ_PARAM_DIM || p.base == AJ_PARAM_SIZE;
@@ -35,14 +28,14 @@ Signature signature_of(const aj_op* op, const aj_op_info& info) {
   }
   const size_t last = s.positional - 1;
   if (s.positional && params[last].list) {
-    const bool named = has_tag(tags, "varargs:" + std::string(view_of(params[last].name)));
+    const bool named = has_word(tags, "varargs:" + std::string(view_of(params[last].name)));
     const bool after =
         last == 0 || (last == 1 && params[0].base <= AJ_PARAM_OPERAND && !params[0].list);
     if (named || (takes_ints(params[last]) && after && params[last].list == -1)) s.varargs = last;
   }
-  s.factory = has_tag(tags, "factory");
-  s.method_only = has_tag(tags, "method-only");
-  s.function_only = has_tag(tags, "function-only");
+  s.factory = has_word(tags, "factory");
+  s.method_only = has_word(tags, "method-only");
+  s.function_only = has_word(tags, "function-only");
   s.in_place = info.flags & AJ_INFO_IN_PLACE;
   s.network = view_of(info.name).starts_with("nn::");
   return s;

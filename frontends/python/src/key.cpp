@@ -203,7 +203,15 @@ HeldTensor index_tensor(PyObject* item, aj_tensor* like) {
     if (t && core->tensor_numel(t.get()) == 0 && t->dl.dtype.code == kDLFloat)  // x[[]]
       t = HeldTensor(tensor_from_data(item, &kInt64, like->dl.device));
   }
-  if (t && is_byte(t.get())) t = HeldTensor(call_row(to_bool_row, t.get(), 0));
+  if (t && is_byte(t.get())) {
+    if (PyErr_WarnEx(
+            PyExc_UserWarning,
+            "indexing with dtype adjoin.uint8 is now deprecated: bytes are a mask here; use "
+            "bool() for a mask, long() for places",
+            1) < 0)
+      return HeldTensor();
+    t = HeldTensor(call_row(to_bool_row, t.get(), 0));
+  }
   if (!t) return t;
   uint8_t code = t->dl.dtype.code;
   if (code == kDLInt || code == kDLUInt || code == kDLBool) return t;

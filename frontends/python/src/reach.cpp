@@ -1,5 +1,6 @@
 // frontends/python/src/reach.cpp: what the results of a function depend on, by their history.
-#include <unordered_set>
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "methods.hpp"
@@ -10,12 +11,52 @@
 namespace adjoin::py {
 namespace {
 
+// Nodes, each once and held, by open addressing. The few of a small function take no memory from
+// the heap: this runs at every call of a derivative.
+class Nodes {
+ public:
+  Nodes() = default;
+  Nodes(const Nodes&) = delete;
+
+  // False: it is there already.
+  bool add(HeldNode node) {
+    if (2 * ++count_ > size_) grow();
+    HeldNode& place = find(places_, size_, node.get());
+    if (place) return --count_, false;
+    place = std::move(node);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kFew = 64;
+
+  static HeldNode& find(HeldNode* places, size_t size, aj_node* node) {
+    auto at = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9e3779b97f4a7c15u >> 32;
+    while (places[at &= size - 1] && places[at].get() != node) ++at;
+    return places[at];
+  }
+  void grow() {
+    auto more = std::make_unique<HeldNode[]>(2 * size_);
+    for (size_t i = 0; i < size_; ++i)
+      if (places_[i]) find(more.get(), 2 * size_, places_[i].get()) = std::move(places_[i]);
+    many_ = std::move(more);
+    places_ = many_.get();
+    size_ *= 2;
+  }
+
+  HeldNode few_[kFew];
+  std::unique_ptr<HeldNode[]> many_;
+  HeldNode* places_ = few_;
+  size_t size_ = kFew, count_ = 0;
+};
+
 // The nodes below tensors, one after the other, until a leaf is found that is not among `own`.
 class Walk {
  public:
-  explicit Walk(PyObject* own) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(own); ++i)
-      own_.insert(tensor_of(PyList_GET_ITEM(own, i)));
+  explicit Walk(PyObject* own) : own_(size_t(PyList_GET_SIZE(own))) {
+    std::transform(PySequence_Fast_ITEMS(own), PySequence_Fast_ITEMS(own) + own_.size(),
+                   own_.begin(), tensor_of);
+    std::sort(own_.begin(), own_.end());
   }
   // False with an error set, if the core could not say.
   bool from(aj_tensor* t) {
@@ -24,19 +65,20 @@ class Walk {
     uint32_t result = 0;
     if (failed(autograd->tensor_node(t, node.out(), &result))) return false;
     if (node) return add(std::move(node)), below();
-    found_ = !own_.contains(t);
+    found_ = !is_own(t);
     return true;
   }
   bool found() const { return found_; }
 
  private:
-  void add(HeldNode node) {
-    if (!seen_.insert(node.get()).second) return;
-    if (aj_tensor* leaf = autograd->node_variable(node.get()))
-      found_ |= requires_grad(leaf) && !own_.contains(leaf);
+  bool is_own(aj_tensor* t) const { return std::binary_search(own_.begin(), own_.end(), t); }
+  void add(HeldNode held) {
+    aj_node* node = held.get();
+    if (!seen_.add(std::move(held))) return;
+    if (aj_tensor* leaf = autograd->node_variable(node))
+      found_ |= requires_grad(leaf) && !is_own(leaf);
     else
-      left_.push_back(node.get());
-    held_.push_back(std::move(node));
+      left_.push_back(node);
   }
   bool below() {
     while (!left_.empty() && !found_) {
@@ -52,9 +94,8 @@ class Walk {
     return true;
   }
 
-  std::unordered_set<const aj_tensor*> own_;
-  std::unordered_set<aj_node*> seen_;
-  std::vector<HeldNode> held_;  // keeps what `seen_` names
+  std::vector<aj_tensor*> own_;
+  Nodes seen_;
   std::vector<aj_node*> left_;
   bool found_ = false;
 };

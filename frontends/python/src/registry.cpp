@@ -1,5 +1,6 @@
 // frontends/python/src/registry.cpp: walks the core's registry and makes a callable of every name,
 // a plugin's like the core's.
+#include <adjoin/kit/words.hpp>
 #include <map>
 #include <set>
 
@@ -13,18 +14,6 @@ std::map<std::string, OpEntry, std::less<>>& entries() {
   return m;
 }
 uint32_t seen = 0;
-
-bool has_tag(std::string_view tags, std::string_view word) {
-  size_t at = 0;
-  while ((at = tags.find(word, at)) != std::string_view::npos) {
-    bool begins = at == 0 || tags[at - 1] == ' ' || tags[at - 1] == ',';
-    size_t end = at + word.size();
-    bool ends = end == tags.size() || tags[end] == ' ' || tags[end] == ',';
-    if (begins && ends) return true;
-    at = end;
-  }
-  return false;
-}
 
 // Functions of networks that PyTorch gives inplace as their last argument.
 bool is_activation(std::string_view name) {
@@ -87,7 +76,7 @@ int8_t varargs_of(const Program& p, std::string_view tags) {
   const Param& q = p.params[last];
   if (q.list == 0) return -1;
   std::string tag = std::string("varargs:") + PyUnicode_AsUTF8(q.name);
-  if (has_tag(tags, tag)) return static_cast<int8_t>(last);
+  if (kit::has_word(tags, tag)) return static_cast<int8_t>(last);
   bool ints = q.kind == AJ_PARAM_INT || q.kind == AJ_PARAM_DIM || q.kind == AJ_PARAM_SIZE;
   bool after_self =
       last == 0 || (last == 1 && p.params[0].kind <= AJ_PARAM_OPERAND && p.params[0].list == 0);
@@ -99,7 +88,7 @@ void want_tensors(Program& p, std::string_view tags) {
   for (uint8_t i = 0; i < p.nparams; ++i) {
     Param& q = p.params[i];
     if (q.kind == AJ_PARAM_OPERAND &&
-        has_tag(tags, std::string("tensor:") + PyUnicode_AsUTF8(q.name)))
+        kit::has_word(tags, std::string("tensor:") + PyUnicode_AsUTF8(q.name)))
       q.kind = AJ_PARAM_TENSOR;
   }
 }
@@ -214,13 +203,13 @@ Program* make_program(const aj_op* op, const aj_op_info& info) {
   p->network = p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list == 0 &&
                (p->in_place || space_of(view(info.name)) == "nn");
   p->activation = p->network && is_activation(view(info.name));
-  p->factory = has_tag(tags, "factory");
-  bool internal = has_tag(tags, "internal") || space_of(view(info.name)) == "_";
+  p->factory = kit::has_word(tags, "factory");
+  bool internal = kit::has_word(tags, "internal") || space_of(view(info.name)) == "_";
   p->puts = !p->out && !internal && p->nresults == 1 &&
             (p->factory ||
              (p->nparams > 0 && p->params[0].kind == AJ_PARAM_TENSOR && p->params[0].list != 0));
-  p->function = !internal && !has_tag(tags, "method-only");
-  p->method = !internal && !has_tag(tags, "function-only") && p->nparams > 0 &&
+  p->function = !internal && !kit::has_word(tags, "method-only");
+  p->method = !internal && !kit::has_word(tags, "function-only") && p->nparams > 0 &&
               p->params[0].kind <= AJ_PARAM_OPERAND && p->params[0].list == 0;
   want_tensors(*p, tags);
   return p.release();

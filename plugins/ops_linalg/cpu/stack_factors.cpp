@@ -46,7 +46,9 @@ HWY_INLINE Vec<T> cholesky_of(T* w, int64_t n) {
 #pragma GCC unroll 4
       for (int r = 0; r < kTile; ++r)
 #pragma GCC unroll 4
-        for (int s = 0; s < kTile; ++s) c[r][s] = hn::Load(d, at(I + r, J + s));
+        for (int s = 0; s < kTile; ++s) c[r][s] = hn::Zero(d);
+      // The products are small beside the elements that they are taken from: their sum is rounded
+      // by itself.
       for (int64_t k = 0; k < J; ++k) {
         Vec<T> y[kTile];
 #pragma GCC unroll 4
@@ -55,9 +57,13 @@ HWY_INLINE Vec<T> cholesky_of(T* w, int64_t n) {
         for (int r = 0; r < kTile; ++r) {
           const auto x = hn::Load(d, at(I + r, k));
 #pragma GCC unroll 4
-          for (int s = 0; s < kTile; ++s) c[r][s] = hn::NegMulAdd(x, y[s], c[r][s]);
+          for (int s = 0; s < kTile; ++s) c[r][s] = hn::MulAdd(x, y[s], c[r][s]);
         }
       }
+#pragma GCC unroll 4
+      for (int r = 0; r < kTile; ++r)
+#pragma GCC unroll 4
+        for (int s = 0; s < kTile; ++s) c[r][s] = hn::Sub(hn::Load(d, at(I + r, J + s)), c[r][s]);
       if (I == J) {
 #pragma GCC unroll 4
         for (int s = 0; s < kTile; ++s) {

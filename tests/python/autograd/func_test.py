@@ -283,6 +283,20 @@ def test_what_a_function_closes_over_keeps_its_history(name):
     assert not closing(w.detach(), name)[0].requires_grad
 
 
+def test_what_a_long_function_closes_over_keeps_its_history():
+    w = adjoin.tensor(2.0, requires_grad=True)
+
+    def f(x, w):
+        y = x * w
+        for _ in range(200):  # more nodes than the walk has room for at first
+            y = y + x
+        return y.sum() ** 2
+
+    x = adjoin.ones(1)
+    assert adjoin.autograd.grad(grad(lambda x: f(x, w))(x).sum(), w)[0].item() == 2 * 2 * 202
+    assert not grad(lambda x: f(x, w.detach()))(x).requires_grad
+
+
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_a_derivative_of_a_derivative_by_what_the_inner_one_closes_over(name):
     for around in (grad, jacrev, jacfwd):

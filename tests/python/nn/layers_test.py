@@ -176,6 +176,25 @@ def test_batch_norm_learns_nothing_from_nothing():
     assert layer.num_batches_tracked == 1
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_norms_of_nothing(training):
+    nothing = adjoin.empty(0, requires_grad=True)
+    F.batch_norm(nothing, None, None, training=training).sum().backward()
+    assert nothing.grad.shape == (0,)
+    assert F.batch_norm(adjoin.empty(2, 0), adjoin.zeros(0), adjoin.ones(0), training=training).shape == (2, 0)
+    for shape in ((0, 3, 2), (2, 3, 0), (2, 0, 3), (0, 3, 2, 2)):
+        running = adjoin.zeros(shape[1]), adjoin.ones(shape[1])
+        weight = adjoin.ones(shape[1], requires_grad=True)
+        made = F.instance_norm(adjoin.empty(shape), *running, weight, use_input_stats=training)
+        made.sum().backward()
+        assert made.shape == shape and weight.grad.tolist() == running[0].tolist() == [0] * shape[1]
+    for shape in ((0, 3, 1), (2, 3, 1)):
+        with pytest.raises(ValueError, match="more than one value"):
+            F.instance_norm(adjoin.empty(shape))
+    with pytest.raises(ValueError, match="more than one value"):
+        F.batch_norm(adjoin.ones(1, 3), None, None, training=True)
+
+
 def test_layer_norm():
     x = array(2, 3, 4)
     layer = nn.LayerNorm((3, 4))

@@ -113,6 +113,8 @@ def test_what_is_not_there_says_what_to_do():
         s[5]
     with pytest.raises(IndexError, match="out of bounds|out of range"):
         s.index_select(0, adjoin.tensor([7]))
+    with pytest.raises(IndexError, match="-4 is out of range"):
+        s.index_select(0, adjoin.tensor([-4]))
 
 
 def test_printing():
@@ -273,6 +275,8 @@ def test_shapes():
         equal(h[:, :, 1:3], e[:, :, 1:3])
         equal(h.select(2, 1), e.select(2, 1))
         equal(h.index_select(2, adjoin.tensor([3, 3, 0])), e.index_select(2, adjoin.tensor([3, 3, 0])))
+        equal(h.index_select(2, adjoin.tensor([-1, 3, -4])), e.index_select(2, adjoin.tensor([3, 3, 0])))
+        equal(h.index_select(3, adjoin.tensor([-1, 0])), e.index_select(3, adjoin.tensor([1, 0])))
         for dim in (0, 1, 2, 3, (0, 1), (0, 2), (1, 2, 3), (0, 1, 2, 3), -1):
             equal(h.sum(dim), e.sum(dim))
             equal(adjoin.sparse.sum(h, dim), e.sum(dim))

@@ -123,3 +123,14 @@ def test_a_product_of_many(size):
         y = np.where(np.arange(n) % 3 == 1, -1.5, 2 / 3).astype(np.float32)[: min(n, 60)]
         y = np.concatenate([y, np.full(n - len(y), -1, np.float32)])
         assert aj.from_numpy(y).prod().item() == pytest.approx(float(np.prod(y.astype(np.float64))), rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cholesky_of_stacks_sums_before_it_subtracts(dtype):
+    a = np.random.default_rng(0).standard_normal((200, 32, 32)).astype(dtype)
+    a = (a @ a.swapaxes(1, 2) + 32 * np.eye(32, dtype=dtype)).astype(dtype)
+    low = aj.linalg.cholesky(aj.from_numpy(a)).numpy().astype(np.longdouble)
+    error = np.sqrt(
+        ((np.einsum("bik,bjk->bij", low, low) - a) ** 2).sum((1, 2)) / (a.astype(np.longdouble) ** 2).sum((1, 2))
+    )
+    assert error.mean() < 0.55 * np.finfo(dtype).eps  # 0.78 where products are subtracted one by one

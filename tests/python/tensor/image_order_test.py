@@ -105,6 +105,35 @@ def test_asked_for_channels_last_stays_channels_last():
         assert t.is_contiguous(memory_format=adjoin.channels_last) and not t.is_contiguous()
 
 
+CUTS = {
+    "rows": lambda x: x[:, :, 1:8],
+    "columns": lambda x: x[:, :, :, 2:11],
+    "channels": lambda x: x[:, 1:5],
+    "every second row": lambda x: x[:, :, ::2],
+    "one image": lambda x: x[:1, :, 2:9, 1:],
+}
+LAYERS = {
+    "max_pool2d": lambda t: F.max_pool2d(t, 2),
+    "places of max_pool2d": lambda t: F.max_pool2d(t, 2, return_indices=True)[1],
+    "avg_pool2d": lambda t: F.avg_pool2d(t, 2),
+    "adaptive_avg_pool2d": lambda t: F.adaptive_avg_pool2d(t, 3),
+    "batch_norm": lambda t: F.batch_norm(t, None, None, training=True),
+    "group_norm": lambda t: F.group_norm(t, 1),
+    "pad": lambda t: F.pad(t, (1, 1)),
+    "interpolate": lambda t: F.interpolate(t, scale_factor=2),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_parts_of_channels_last_images_give_such_images(layer, cut):
+    x = adjoin.randn(2, 6, 10, 12).contiguous(memory_format=adjoin.channels_last)
+    part = CUTS[cut](x)
+    made, wanted = LAYERS[layer](part), LAYERS[layer](part.contiguous())
+    adjoin.testing.assert_close(made, wanted)
+    assert made.is_contiguous(memory_format=adjoin.channels_last) and wanted.is_contiguous()
+
+
 def test_a_detached_tensor_shares_its_memory():
     _, out = images()
     before = out.detach()

@@ -173,6 +173,56 @@ def test_results_go_into_out():
     assert outs[1].tolist() == [4.5, 8.5]
 
 
+INF = float("inf")
+LOGADDEXP = {  # (one, other): their logaddexp; the larger real part leads, and its angle goes on past pi
+    (1 + 10j, 0j): 0.67109 + 10.28183j,
+    (5 + 3j, 5 + (3 + 3.14159) * 1j): -7.83955 + 4.5708j,
+    (1 + 4j, 1 + 4j): 1.693147 + 4j,
+    (700 + 1j, 800 + 2j): 800 + 2j,
+    (complex(-INF, 0), 1 + 3j): 1 + 3j,
+    (complex(INF, 2), complex(-INF, 2)): complex(INF, 2),
+}
+
+
+@pytest.mark.parametrize("dtype", [adjoin.complex128, adjoin.complex64])
+def test_logaddexp_of_complex_numbers(dtype):
+    for pair, wanted in LOGADDEXP.items():
+        if dtype is adjoin.complex64 and wanted.real < 0:
+            continue  # the sum of numbers that cancel is what rounding left
+        one, other = (adjoin.tensor(x, dtype=dtype) for x in pair)
+        for made in (adjoin.logaddexp(one, other), adjoin.logaddexp(other, one)):
+            adjoin.testing.assert_close(made, adjoin.tensor(wanted, dtype=dtype), rtol=1e-4, atol=1e-4)
+    none = adjoin.tensor(complex(-INF, 0), dtype=dtype)
+    assert adjoin.logaddexp(none, none).real.item() == -INF
+    sums = adjoin.logcumsumexp(adjoin.tensor([1 + 10j, 0j], dtype=dtype), 0)
+    adjoin.testing.assert_close(sums[1], adjoin.tensor(0.67109 + 10.28183j, dtype=dtype), rtol=1e-4, atol=1e-4)
+
+
+def test_logaddexp_of_complex_numbers_has_derivatives():
+    x, y = (adjoin.randn(5, dtype=adjoin.complex128, requires_grad=True) for _ in range(2))
+    assert adjoin.autograd.gradcheck(adjoin.logaddexp, (x, y), check_forward_ad=True)
+    assert adjoin.autograd.gradgradcheck(adjoin.logaddexp, (x, y))
+
+
+def test_masks_are_bool():
+    x, mask = adjoin.arange(4.0), adjoin.tensor([1, 0, 2, 0], dtype=adjoin.uint8)
+    for wrong in (
+        lambda: x.masked_fill(mask, 9),
+        lambda: x.masked_fill_(mask, adjoin.tensor(9.0)),
+        lambda: x.masked_select(mask),
+        lambda: adjoin.masked_select(x, mask, out=adjoin.empty(0)),
+        lambda: x.masked_scatter_(mask, x),
+    ):
+        with pytest.raises(RuntimeError, match="'mask' is uint8; it must be bool"):
+            wrong()
+    assert x.tolist() == [0, 1, 2, 3] and adjoin.where(mask, x, -1).tolist() == [0, -1, 2, -1]
+    with pytest.warns(UserWarning, match="uint8 is now deprecated"):
+        assert x[mask].tolist() == [0, 2]
+    with pytest.warns(UserWarning, match="uint8 is now deprecated"):
+        x[mask] = adjoin.tensor([5.0, 6.0])
+    assert x.tolist() == [5, 1, 6, 3]
+
+
 def test_a_hash_of_a_number_has_memory_of_its_own():
     number = adjoin.tensor(5)
     adjoin.hash_tensor(number).zero_()

@@ -448,3 +448,35 @@ def test_compiled_headers_are_removed(tmp_path, monkeypatch):
         assert [p.name for p in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(NotImplementedError, match="CppExtension.*new-backend"):
         cpp_extension.SyclExtension("mine", ["mine.cpp"])
+
+
+def _doubled(x):
+    return x * 2
+
+
+def test_a_forked_function():
+    made = adjoin.jit.fork(_doubled, adjoin.ones(2))
+    assert isinstance(made, adjoin.jit.Future) and adjoin.jit.wait(made).tolist() == [2, 2]
+    with pytest.raises(TypeError, match="not int"):
+        adjoin.jit.wait(3)
+
+
+def test_functions_of_a_text():
+    unit = adjoin.jit.CompilationUnit(
+        """
+        def signed(x, y):
+            if bool(x.sum() > 0):
+                return _doubled(x) + y
+            return x - y
+
+        def twice(x):
+            return signed(x, x)
+        """
+    )
+    x = adjoin.ones(2)
+    assert isinstance(unit.signed, adjoin.jit.ScriptFunction)
+    assert unit.signed(x, x).tolist() == [3, 3] and unit.twice(-x).tolist() == [0, 0]
+    unit.define("def more(x):\n    return x + 1\n")
+    assert unit.more(x).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="has Assign"):
+        adjoin.jit.CompilationUnit("x = 3")

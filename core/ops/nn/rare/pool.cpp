@@ -1,5 +1,6 @@
 // core/ops/nn/rare/pool.cpp: shapes of pooling, the layers' forms, and what pools by other ops.
 #include <adjoin/kit/make.hpp>
+#include <adjoin/kit/order.hpp>
 #include <adjoin/kit/windows.hpp>
 
 namespace adjoin::ops {
@@ -148,7 +149,7 @@ Sizes stride_or(const kit::Body& b, uint32_t i, const Sizes& kernel) {
 std::tuple<Tensor, Tensor> max_pool2d_of(const kit::Body& b) {
   Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
   return in_own_name([&] {
-    return max_pool2d_with_indices(b.tensor(0), kernel, stride_or(b, 2, kernel),
+    return max_pool2d_with_indices(brought_together(b.tensor(0)), kernel, stride_or(b, 2, kernel),
                                    n_of(b.ints(3), 2, "padding"), n_of(b.ints(4), 2, "dilation"),
                                    b.flag(5));
   });
@@ -225,7 +226,8 @@ aj_status* max_pool(aj_call* call, size_t dims) {
          "d_with_indices");
     Sizes kernel = n_of(b.ints(1), dims, "kernel_size"), stride = stride_or(b, 2, kernel);
     b.ret(0, in_own_name([&] {
-            return window_maxima(b.tensor(0), kernel, stride, n_of(b.ints(3), dims, "padding"),
+            return window_maxima(brought_together(b.tensor(0)), kernel, stride,
+                                 n_of(b.ints(3), dims, "padding"),
                                  n_of(b.ints(4), dims, "dilation"), b.flag(5));
           }));
   });
@@ -256,7 +258,7 @@ aj_status* avg_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Sizes kernel = n_of(b.ints(1), 2, "kernel_size");
     b.ret(0, in_own_name([&] {
-            return of_whole(b.tensor(0), [&](const Tensor& t) {
+            return of_whole(brought_together(b.tensor(0)), [&](const Tensor& t) {
               return avg_pool2d_forward(t, kernel, stride_or(b, 2, kernel),
                                         n_of(b.ints(3), 2, "padding"), b.flag(4), b.flag(5),
                                         b.maybe<int64_t>(6));
@@ -282,7 +284,8 @@ aj_status* avg_pool1d_body(void*, aj_call* call) {
 
 aj_status* adaptive_avg_pool2d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, adaptive_avg_pool2d_forward(b.tensor(0), output_size(b.tensor(0), b.ints(1))));
+    b.ret(0, adaptive_avg_pool2d_forward(brought_together(b.tensor(0)),
+                                         output_size(b.tensor(0), b.ints(1))));
   });
 }
 

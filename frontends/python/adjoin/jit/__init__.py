@@ -2,9 +2,11 @@
 
 import builtins
 import collections
+import sys
 import threading
 from typing import Final  # noqa: F401
 
+from ..futures import Future
 from ..nn.modules.module import Module
 
 _KEPT = ("script_method", "_overload", "_overload_method")
@@ -225,6 +227,37 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     from ._blocks import scan
 
     return scan(combine_fn, init, xs, dim, reverse)
+
+
+def fork(func, *args, **kwargs):
+    """A Future of func(*args, **kwargs), which runs at once, as in PyTorch outside of its own interpreter."""
+    made = Future()
+    made.set_result(func(*args, **kwargs))
+    return made
+
+
+def wait(future):
+    """The value of what fork() gave."""
+    if not builtins.isinstance(future, Future):
+        raise TypeError(f"jit.wait: what fork() gives is wanted, not {type(future).__name__}")
+    return future.wait()
+
+
+class CompilationUnit:
+    """The functions of a text of Python, each a program of script(): ``CompilationUnit("def f(x): ...").f``. They may call
+    one another, and what the caller's module knows."""
+
+    def __init__(self, lang=None, _frames_up=0):
+        if lang is not None:
+            self.define(lang, _frames_up=_frames_up + 1)
+
+    def define(self, lang, rcb=None, _frames_up=0):
+        """More functions of a text."""
+        from ._script import defined
+
+        known = sys._getframe(_frames_up + 1).f_globals
+        for name, function in defined(lang, known).items():
+            setattr(self, name, script(function))
 
 
 def save(m, f, _extra_files=None):

@@ -26,3 +26,21 @@ def script(obj):
     if not callable(obj):
         raise RuntimeError(f"jit.script: a function, a module or a class is wanted, not {type(obj).__name__}")
     return Function(obj)
+
+
+def defined(text, known):
+    """{name: function} of a text that defines functions, which see ``known`` and one another."""
+    import ast
+    import linecache
+    import textwrap
+
+    text = textwrap.dedent(text)
+    tree = ast.parse(text)
+    others = [type(x).__name__ for x in tree.body if not isinstance(x, ast.FunctionDef)]
+    if others:
+        raise RuntimeError(f"CompilationUnit: a text of functions is wanted, it has {', '.join(others)}")
+    file = f"<functions of a text {len(linecache.cache)}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # where their source is looked for
+    space = {**known}
+    exec(compile(tree, file, "exec"), space)  # noqa: S102
+    return {x.name: space[x.name] for x in tree.body}
