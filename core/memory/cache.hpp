@@ -14,6 +14,7 @@
 
 #include "core/memory/memory.hpp"
 #include "core/memory/segments.hpp"
+#include "core/memory/short_lock.hpp"
 #include "core/memory/small.hpp"
 
 namespace adjoin {
@@ -92,7 +93,7 @@ struct DeviceMemory {
   const bool host, handles;  // handles: pointers are opaque, so only whole allocations are kept
   const bool direct;         // each request is one of the device's
   std::atomic<bool> quick{false};  // the host's own heap, and nobody listens: set by memory_tell
-  std::mutex lock;
+  ShortLock lock;
   Segments segments;
   std::unordered_map<void*, Central> central;  // by stream; none is ever taken out
   void* latest_stream = nullptr;               // whose part was asked for last

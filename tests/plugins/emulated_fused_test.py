@@ -1,6 +1,8 @@
 """tests/plugins/emulated_fused_test.py: what a GPU does in one pass, beside the CPU: attention in sizes around its
 tiles, cross entropy, activations' gradients, and that kernels serve and not the ops' bodies."""
 
+import itertools
+
 import adjoin
 import adjoin.nn.functional as F
 import pytest
@@ -77,6 +79,47 @@ def test_attention_of_strided_heads():
 def test_attention_of_many_leading_dimensions():
     q = heads((1, 2, 1, 2, 1, 1, 2, 5, 4))
     beside(lambda q: F.scaled_dot_product_attention(q, q, q), q)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_attention_refuses_a_wrong_share(device, p):
+    q = heads((1, 3, 4)).to(device)
+    with pytest.raises(ValueError, match="dropout_p must be between 0 and 1"):
+        F.scaled_dot_product_attention(q, q, q, dropout_p=p)
+
+
+def sequences(device, queries, keys, **settings):
+    """Attention of sequences without padding: its parts, what it gives back, and how often the device was called for attention."""
+    adjoin.manual_seed(4)
+    leaves = [adjoin.randn(sum(n), 6, dtype=adjoin.float64).to(device).requires_grad_() for n in (queries, keys, keys)]
+    sides = []
+    for leaf, lengths in zip(leaves, (queries, keys, keys), strict=True):
+        ends = adjoin.tensor([0, *itertools.accumulate(lengths)], device=device)
+        t = adjoin.nested.nested_tensor_from_jagged(leaf, ends)
+        sides.append(t.unflatten(-1, (2, 3)).transpose(1, 2))
+    adjoin._C.trace(True)
+    try:
+        out = F.scaled_dot_product_attention(*sides, **settings)
+    finally:
+        lines = [line.split("\t") for line in adjoin._C.trace(False).splitlines()[1:]]
+    grads = adjoin.autograd.grad((out.values() * adjoin.linspace(-1, 1, 3, device=device)).sum(), leaves)
+    found = [t.detach().cpu() for t in (*out.unbind(), *grads)]
+    return found, sum(int(line[3]) for line in lines if line[:2] == ["_::attention", device])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("queries", "keys", "calls"),
+    [((3, 1, 5, 2), (3, 1, 5, 2), 1), ((3, 1, 5, 2), (4, 6, 3, 2), 1), ((2, 0, 3), (2, 0, 3), 1), ((40, 1, 1, 1, 1, 1), (40, 1, 1, 1, 1, 1), 6)],
+)  # fmt: skip
+def test_sequences_are_attended_at_once(queries, keys, calls, causal):
+    """One call for all of them; one each where a long one would make most of it room."""
+    wanted, _ = sequences("cpu", queries, keys, is_causal=causal)
+    found, called = sequences("emulated", queries, keys, is_causal=causal)
+    assert called == calls
+    for a, b in zip(found, wanted, strict=True):
+        assert a.shape == b.shape and adjoin.allclose(a, b, atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

@@ -123,7 +123,7 @@ def test_the_archive_is_small(packed):
 def test_steps_run_in_an_empty_folder(name, card, gpu):
     """All of them with --full, with every row; the cheap ones otherwise."""
     few = {
-        "cuda": ["module", "limits", "kernels", "conform", "faults", "sanitizer"],
+        "cuda": ["module", "limits", "kernels", "conform", "rows", "faults", "sanitizer"],
         "hip": ["kernels", "conform", "faults", "sanitizer"],
     }
     steps = [] if FULL else few[name]
@@ -134,7 +134,8 @@ def test_steps_run_in_an_empty_folder(name, card, gpu):
     facts, page = gpu.facts(), gpu.page()
     assert done.returncode == 0, done.stdout + done.stderr + page
     got = gpu.states()
-    assert {"kernels", "conform", "faults"} <= {step for step in got if got[step] == "passed"}, page
+    wanted = {"kernels", "conform", "faults", *({"rows"} & set(steps))}
+    assert wanted <= {step for step in got if got[step] == "passed"}, page
     assert got["sanitizer"] == "left out"
     assert facts["facts"]["simulated"] and page.startswith("# Adjoin on card of paper") and "is simulated" in page
     assert len(facts["steps"]["kernels"]["entries"]) > 20

@@ -191,6 +191,8 @@ aj_status* scaled_dot_product_attention_body(void*, aj_call* call) {
     want(!causal || !mask.defined(), "attn_mask and is_causal cannot both be given");
     double scale =
         b.given(6) ? b.real(6) : 1 / std::sqrt(double(std::max<int64_t>(query.size(-1), 1)));
+    if (!(p >= 0 && p <= 1))
+      kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "dropout_p must be between 0 and 1: ", p);
     if (b.flag(7)) {
       want(query.ndim() >= 3, "enable_gqa wants a dimension of heads: ", shown(query));
       if (p == 0)

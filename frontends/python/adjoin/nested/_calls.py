@@ -412,11 +412,7 @@ def padded(nested, padding, output_size=None):
                 f"to_padded_tensor: output_size {wanted} is smaller than the sequences, or another shape: they need "
                 f"{(n, *rest[0], ragged.longest, *rest[1])}"
             )
-    rows = values.movedim(at - 1, 0)
-    room = rows.new_full((n * most, *rows.shape[1:]), padding)
-    ids = ragged.ids()
-    places = ids * most + (_op("arange")(ragged.total, device=ids.device) - ragged.offsets[:-1].long()[ids])
-    return room.index_copy(0, places, rows).unflatten(0, (n, most)).movedim(1, at)
+    return _segments.with_room(values, ragged, at - 1, most, padding)
 
 
 def _attention(name, func, args, kwargs):

@@ -71,12 +71,56 @@ def softmax(values, ragged, log):
     return away - sums.log()[ids] if log else powers / sums[ids]
 
 
-def attention(query, key, value, settings):
-    """Attention within each sequence: query (heads, all, width), with the sequences of its Ragged; no padding is made.
+def places(ragged, most):
+    """Where each element stands when every sequence is given room for `most`."""
+    ids = ragged.ids()
+    return ids * most + (_op("arange")(ragged.total, device=ids.device) - ragged.offsets[:-1].long()[ids])
 
-    The three are pairs of values and Ragged.
+
+def with_room(values, ragged, at, most, padding):
+    """(sequences, rest): values with `padding` after the end of each sequence, which runs along their dimension `at`."""
+    rows = values.movedim(at, 0)
+    room = rows.new_full((len(ragged) * most, *rows.shape[1:]), padding)
+    return room.index_copy(0, places(ragged, most), rows).unflatten(0, (len(ragged), most)).movedim(1, at + 1)
+
+
+WASTE = 4  # so many times the scores that are wanted are made at most to have them in one call
+
+
+def attention(query, key, value, settings):
+    """Attention within each sequence: query (heads, all, width), with the sequences of its Ragged.
+
+    The three are pairs of values and Ragged. A processor takes one sequence after the other; a device all of them in one call,
+    with room after the shorter ones, unless most of it would be room.
     """
+    sizes = [ragged.sizes for _, ragged in (query, key)]
+    wanted = sum(a * b for a, b in zip(*sizes, strict=True))
+    made = len(sizes[0]) * max(sizes[0], default=0) * max(sizes[1], default=0)
+    if query[0].device.type != "cpu" and 0 < made <= WASTE * wanted:
+        return _at_once(query, key, value, settings)
     attend = _op("nn::scaled_dot_product_attention")
     sides = [values.split(ragged.sizes, -2) for values, ragged in (query, key, value)]
     outs = [attend(*(t.unsqueeze(0) for t in parts), **settings).squeeze(0) for parts in zip(*sides, strict=True)]
     return _op("cat")(outs, -2)
+
+
+def _at_once(query, key, value, settings):
+    rows, columns = query[1].longest, key[1].longest
+    at = query[0].dim() - 2
+    sides = [
+        with_room(values, ragged, at, most, 0)
+        for (values, ragged), most in zip((query, key, value), (rows, columns, columns), strict=True)
+    ]
+    # A key that is room is seen by nobody; behind a causal mask queries that are wanted see none of them anyway where there are as
+    # many keys. What a query that is room sees is not read.
+    behind = settings.get("is_causal") and all(b >= a for a, b in zip(query[1].sizes, key[1].sizes, strict=True))
+    if not behind:
+        counts = key[1].offsets.diff().reshape(-1, *(1,) * (at + 2))
+        column = _op("arange")(columns, device=counts.device)
+        seen = column < counts
+        if settings.get("is_causal"):
+            seen = seen & (column <= _op("arange")(rows, device=counts.device).unsqueeze(1))
+        settings = settings | {"attn_mask": seen, "is_causal": False}
+    out = _op("nn::scaled_dot_product_attention")(*sides, **settings)
+    picked = out.movedim(at + 1, 1).flatten(0, 1).index_select(0, places(query[1], rows))
+    return picked.movedim(0, at)
