@@ -702,6 +702,31 @@ aj_status* refuse_shared(const aj_op* op, const char* which) {
   return s;
 }
 
+// out= is the first argument of an op without an in-place form: the result is made apart and then
+// written, when all has been read.
+[[gnu::noinline]] aj_status* over_argument(aj_op* op, const aj_value* args, uint32_t nargs,
+                                           aj_value* rets, uint32_t nrets, bool rec) {
+  static const aj_op* copy = find_op("copy_");
+  aj_tensor* target = args[0].v.tensor;
+  if (rec)
+    return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+                ": out= cannot be differentiated, and an argument requires grad; use no_grad() or "
+                "drop out=");
+  AJ_TRY(check_write(op, target));
+  if (overlaps_itself(target)) return refuse_shared(op, "out");
+  aj_value made = none();
+  if (nrets == 1) AJ_TRY(call(op, args, nargs, &made, 1));
+  aj_status* s = nullptr;
+  if (made.tag != AJ_TENSOR || !std::ranges::equal(shape(made.v.tensor), shape(target)))
+    s = fail(AJ_INVALID_ARGUMENT, op->schema.ident,
+             ": has no in-place form whose result has another shape; assign the result instead");
+  if (!s) s = check_cast(op, priv(made.v.tensor).dtype, target);
+  const aj_value both[2] = {args[0], made};
+  if (!s) s = call(copy, both, 2, rets, 1);
+  release_value(made);
+  return s;
+}
+
 }  // namespace
 
 aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t nargs,
@@ -711,9 +736,7 @@ aj_status* call_writing(aj_op* op, uint64_t keys, const aj_value* args, uint32_t
                   rets[0].v.tensor == args[0].v.tensor;
   if (in_place) {
     target = args[0].v.tensor;
-    if (!op->in_place_ok)
-      return fail(AJ_INVALID_ARGUMENT, op->schema.ident,
-                  ": has no in-place form; assign the result instead");
+    if (!op->in_place_ok) return over_argument(op, args, nargs, rets, nrets, rec);
   }
   bool out = false;
   for (uint32_t i = 0; i < nrets; i++) out |= rets[i].tag != AJ_NONE;

@@ -180,6 +180,13 @@ def set_state(obj, state):
         setattr(obj, name, value)
 
 
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """The same by the name that PyTorch's pickles have."""
+    from . import _pt_plain
+
+    return _pt_plain._rebuild_from_type_v2(func, new_type, args, state)
+
+
 def _rebuild_parts(op, args, requires_grad):
     """A tensor without strides, made again by the op that its parts name."""
     return _op(op)(*args).requires_grad_(requires_grad)

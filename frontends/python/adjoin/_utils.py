@@ -1,6 +1,16 @@
 """adjoin._utils: several tensors as one vector and back, as programs that talk to others do it."""
 
 from . import _C
+from ._pt_plain import (  # noqa: F401
+    _rebuild_device_tensor_from_numpy,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_qtensor,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
 
 
 def _flatten_dense_tensors(tensors):

@@ -63,6 +63,11 @@ _ON = ("1", "y", "yes", "true")
 _crc32 = True
 
 
+def _get_layout(name):
+    """The layout of a name, as pickles of PyTorch's say it: "torch.sparse_coo"."""
+    return getattr(adjoin, name.rpartition(".")[2])
+
+
 def _entry(item):
     if isinstance(item, tuple):
         return item[1], item[0]

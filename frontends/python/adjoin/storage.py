@@ -171,6 +171,13 @@ class UntypedStorage:
 StorageBase = UntypedStorage  # the class by which programs know every storage of bytes
 
 
+def _load_from_bytes(b):
+    """The storage that a pickle of PyTorch's has as the bytes of a file."""
+    from . import _pt_plain
+
+    return _pt_plain._load_from_bytes(b)
+
+
 def _dtype_to_storage_type_map():
     """The name of the old storage type of each dtype that has one."""
     from . import _typed_storage

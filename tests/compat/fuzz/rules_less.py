@@ -174,9 +174,9 @@ SHAPED = r"does not fit|no whole number of 64 bits|repeats is negative|value per
 RULES = [
     Rule("less: a write into elements that share memory", "a write into a tensor whose elements share memory", "less", ours(FULL, shares_elements)),
     Rule("less: an argument is another part of the same memory", "a pointwise write where an argument is another part of the same memory", "less", ours("shares part of its memory with the tensor to write", shares_with_argument)),
-    Rule("less: a result in place of an argument", "a result in place of an argument in an op without in-place form", "less", ours("has no in-place form; assign the result", shares_with_argument)),
+    Rule("less: a result in place of an argument", "a result of another shape in place of an argument", "less", ours("has no in-place form whose result has another shape", shares_with_argument)),
     Rule("less: an out= of a lower kind", "an `out=` of a lower kind", "less", ours("can't be cast to the desired output type", lower_kind)),
-    Rule("less: an argument that out= resizes", "a result in place of an argument in an op", "less", ours("do not broadcast|shape", refused_without_out)),
+    Rule("less: an argument that out= resizes", "a result of another shape in place of an argument", "less", ours("do not broadcast|shape", refused_without_out)),
     Rule("less: no common dtype of three", "`clamp` of two dtypes without a common one", "less", ours("dtypes have no common one", without_common_dtype, "clamp|clip")),
     Rule("less: a whole number that does not fit", "numbers that do not fit", "less", ours("does not fit into", number_out_of_range)),
     Rule("less: an end that does not fit", "numbers that do not fit", "less", ours("(start|end) does not fit into", end_out_of_range, "linspace|logspace")),

@@ -437,3 +437,19 @@ def test_weighted_samples_are_drawn_when_the_first_is_asked_for():
         adjoin.manual_seed(3)
         found.append(list(draws))
     assert found[0] == found[1] and len(found[0]) == 5
+
+
+def test_a_pass_over_a_loader_that_is_no_dataloader():
+    from adjoin.utils.data.dataloader import _DatasetKind, _SingleProcessDataLoaderIter
+
+    class Loader:
+        _auto_collation, drop_last, collate_fn = False, False, staticmethod(lambda batch: batch)
+
+        def __init__(self, dataset, kind, keys):
+            self.dataset, self._dataset_kind, self._index_sampler = dataset, kind, keys
+
+    rows = iter([adjoin.ones(2), adjoin.zeros(2)])
+    streamed = _SingleProcessDataLoaderIter(Loader(rows, _DatasetKind.Iterable, range(9)))
+    assert [batch.tolist() for batch in streamed] == [[1.0, 1.0], [0.0, 0.0]]
+    keyed = _SingleProcessDataLoaderIter(Loader([5, 6, 7], _DatasetKind.Map, [2, 0]))
+    assert list(keyed) == [7, 5]

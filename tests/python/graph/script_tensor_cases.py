@@ -1,6 +1,8 @@
 """tests/python/graph/script_tensor_cases.py: functions over tensors that are scripted: branches and loops that values decide, indexing, writes,
 lists and dictionaries of tensors."""
 
+import functools
+
 import adjoin
 from adjoin import Tensor, jit
 from adjoin.nn import functional as F
@@ -13,6 +15,27 @@ def pointwise(x: Tensor):
     y = x.sin() + adjoin.cos(x) * 2 - x / 3
     y = y.clamp(-1, 1)
     return y, y.sum(), F.relu(y), -y, y > 0, 1 - y, 2**y, (y * y).mean(dim=1)
+
+
+doubled = functools.partial(adjoin.mul, 2.0)
+kept_sum = functools.partial(adjoin.sum, dim=0, keepdim=True)
+
+
+@case(X)
+def partial_functions(x: Tensor):
+    return doubled(x), kept_sum(x), kept_sum(x, keepdim=False)
+
+
+@case(X)
+def contractions(x: Tensor):
+    y = x.mT.contiguous()
+    return (
+        adjoin.tensordot(x, y, 1),
+        adjoin.tensordot(x, x),
+        adjoin.tensordot(x, x, dims=([0, -1], [0, 1])),
+        adjoin.tensordot(x, x, ([-1], [1])),
+        adjoin.tensordot(x, y, (0, 1)),
+    )
 
 
 @case(X)

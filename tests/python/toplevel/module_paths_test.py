@@ -38,13 +38,19 @@ def test_under_another_name():
 
 
 def test_paths():
+    import numpy as np
     from adjoin.autograd.variable import Variable
+    from adjoin.cuda.amp.autocast_mode import autocast
+    from adjoin.cuda.amp.common import amp_definitely_not_available
+    from adjoin.cuda.amp.grad_scaler import GradScaler
+    from adjoin.distributed.fsdp.api import ShardingStrategy
     from adjoin.distributions.mixture_same_family import MixtureSameFamily
     from adjoin.distributions.normal import Normal
     from adjoin.distributions.transformed_distribution import TransformedDistribution
     from adjoin.nn.modules.upsampling import Upsample
     from adjoin.nn.parallel.distributed import DistributedDataParallel
     from adjoin.optim.adamw import AdamW
+    from adjoin.utils.data._utils.collate import np_str_obj_array_pattern
     from adjoin.utils.model_zoo import load_state_dict_from_url
 
     assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url is load_state_dict_from_url
@@ -53,6 +59,14 @@ def test_paths():
     assert Normal is torch.distributions.Normal and AdamW is torch.optim.AdamW and Upsample is nn.Upsample
     assert MixtureSameFamily is torch.distributions.MixtureSameFamily and callable(load_state_dict_from_url)
     assert TransformedDistribution is torch.distributions.TransformedDistribution
+    assert autocast is torch.cuda.amp.autocast and GradScaler is torch.cuda.amp.GradScaler
+    assert amp_definitely_not_available() is not torch.cuda.is_available()
+    assert ShardingStrategy is torch.distributed.fsdp.ShardingStrategy
+    texts, numbers = (np.array(x).dtype.str for x in (["a"], [1.0]))
+    assert np_str_obj_array_pattern.search(texts) and not np_str_obj_array_pattern.search(numbers)
+    ran = []
+    torch.cuda._lazy_call(lambda: ran.append(1))
+    assert bool(ran) is torch.cuda.is_available()
     assert Variable is torch.autograd.Variable and DistributedDataParallel is nn.parallel.DistributedDataParallel
 
 

@@ -53,6 +53,12 @@ def get_arch_list():
     return architectures()
 
 
+def _lazy_call(callable, **kwargs):
+    """Calls what is to be done once the device is there: now, or never where there is none."""
+    if _made["is_available"]():
+        callable()
+
+
 def get_gencode_flags():
     """get_arch_list as options of nvcc's."""
     numbers = [(name, name.split("_")[1]) for name in get_arch_list()]

@@ -14,6 +14,29 @@ from .. import _C
 from .._accelerator import captures, is_captured
 from .._hints import Hinting
 from ..utils.hooks import RemovableHandle
+from ._helpers import (  # noqa: F401
+    DeviceDict,
+    DeviceDtypeDict,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _dispatch_sqrt,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
 
 _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
@@ -47,6 +70,7 @@ class _Required:
 
 
 required = _Required()
+_RequiredParameter = _Required
 # For annotations.
 ParamsT = Iterable[adjoin.Tensor] | Iterable[dict] | Iterable[tuple[str, adjoin.Tensor]]
 _params_t = ParamsT

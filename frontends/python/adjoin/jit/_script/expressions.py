@@ -1,6 +1,7 @@
 """adjoin.jit._script.expressions: an expression of Python becomes calls whose results stand in variables."""
 
 import ast
+import functools
 import inspect
 import types
 
@@ -142,6 +143,8 @@ class Expressions:
     def call_known(self, f, node):
         """A call of what is known by its name."""
         unit = self.unit
+        if isinstance(f, functools.partial):
+            return self.call_known(f.func, self.filled(f, node))
         if (op := names.op_of(f)) is not None:
             return Pending(f"{op}({self.arguments(node)})")
         if (builtin := names.builtin_of(f)) is not None:
@@ -169,6 +172,17 @@ class Expressions:
             f"'{name}' cannot be called in a scripted program",
             "it is neither an op, nor a builtin that is known, nor a function with Python source",
         )
+
+    def filled(self, f, node):
+        """The call with the arguments that a partial function brings."""
+        for value in (*f.args, *f.keywords.values()):
+            if not isinstance(value, (int, float, complex, str, type(None))):
+                kind = type(value).__name__
+                refuse(self.place, node, f"a partial function brings a {kind}", "give it as an argument of the call")
+        own = {k.arg for k in node.keywords}
+        more = [ast.keyword(k, ast.Constant(v)) for k, v in f.keywords.items() if k not in own]
+        made = ast.Call(node.func, [*map(ast.Constant, f.args), *node.args], [*more, *node.keywords])
+        return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def make(self, cls, node):
         if issubclass(cls, BaseException):

@@ -3,6 +3,7 @@ what the layer does, with the same bits."""
 
 import adjoin
 
+from ... import _C, _functions
 from ...nn._functional import attention
 from ...nn.modules import attention as attention_modules
 from ...nn.modules import container, rnn, sparse, transformer
@@ -87,6 +88,20 @@ def _encode(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
     return src if self.norm is None else self.norm(src)
 
 
+_contracted = _C.find_op("tensordot")
+
+
+def _tensordot(a, b, dims=2):
+    if isinstance(dims, int):
+        return _contracted(a, b, dims)
+    of_a, of_b = dims
+    of_a = [d % a.dim() for d in ([of_a] if isinstance(of_a, int) else of_a)]
+    of_b = [d % b.dim() for d in ([of_b] if isinstance(of_b, int) else of_b)]
+    rest_a = [d for d in range(a.dim()) if d not in of_a]
+    rest_b = [d for d in range(b.dim()) if d not in of_b]
+    return _contracted(a.permute(rest_a + of_a), b.permute(of_b + rest_b), len(of_a))
+
+
 FORMS = {
     container.Sequential: {"forward": _sequential},
     sparse.Embedding: {"_renormalize": _renormalize},
@@ -94,4 +109,4 @@ FORMS = {
     attention_modules.MultiheadAttention: {"forward": _attend},
     transformer.TransformerEncoder: {"forward": _encode},
 }
-FUNCTIONS = {attention.first_two_swapped: _swapped}
+FUNCTIONS = {attention.first_two_swapped: _swapped, _functions.tensordot: _tensordot}

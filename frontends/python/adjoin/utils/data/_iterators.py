@@ -25,11 +25,12 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         self._loader, self._dataset = loader, loader.dataset
-        self._dataset_kind = _DatasetKind.Iterable if loader._iterable else _DatasetKind.Map
-        self._fetch = fetcher(
-            self._dataset, loader._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last
-        )
-        self._keys, self._batches = iter(loader._key_sampler), 0
+        ours = hasattr(loader, "_iterable")  # other loaders have the names of PyTorch's
+        is_iterable = loader._iterable if ours else loader._dataset_kind == _DatasetKind.Iterable
+        self._dataset_kind = _DatasetKind.Iterable if is_iterable else _DatasetKind.Map
+        self._fetch = fetcher(self._dataset, is_iterable, loader._auto_collation, loader.collate_fn, loader.drop_last)
+        self._keys, self._batches = iter(loader._key_sampler if ours else loader._index_sampler), 0
+        self._told_length = loader._told_length if ours else lambda: -2
 
     def __next__(self):
         # What an example raises ends no pass: the next call goes on with the next batch.
@@ -40,7 +41,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             self._keys = iter(())
             raise StopIteration from None
         self._batches += 1
-        if self._batches > (told := self._loader._told_length()) >= 0:
+        if self._batches > (told := self._told_length()) >= 0:
             warnings.warn(
                 f"Length of IterableDataset {self._dataset} was reported to be {told} by len() of the loader, but {self._batches} samples "
                 "have been fetched.",

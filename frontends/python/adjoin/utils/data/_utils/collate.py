@@ -1,5 +1,7 @@
 """adjoin.utils.data._utils.collate: the same functions as adjoin.utils.data.collate."""
 
+import re
+
 from ..collate import (  # noqa: F401
     collate,
     collate_float_fn,
@@ -11,3 +13,5 @@ from ..collate import (  # noqa: F401
     default_collate_fn_map,
     default_convert,
 )
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # in dtype.str of arrays that no tensor is made of

@@ -2,7 +2,7 @@
 
 import functools
 
-from .. import amp as _amp
+from ... import amp as _amp
 
 
 class autocast(_amp.autocast):
@@ -25,6 +25,6 @@ custom_bwd = functools.partial(_amp.custom_bwd, device_type="cuda")
 
 def amp_definitely_not_available():
     """Whether there is no CUDA device."""
-    from . import is_available
+    from .. import is_available
 
     return not is_available()
