@@ -55,23 +55,41 @@ def _call_with(module, given, args, kwargs, tie_weights, strict):
 
 @contextlib.contextmanager
 def replaced(module, given, tie_weights, strict):
-    """Inside, the tensors of ``given`` stand in the places of their names: {name: (dictionary, key)}."""
-    places = _places(module)
+    """Inside, the tensors of ``given`` stand in the places of their names, {name: (home, key)}; what the program then puts there
+    instead is found in ``given`` afterwards."""
+    places = _places(module) if tie_weights or strict else {}
+    chosen = _tied(places, given) if tie_weights else dict(given)
     if strict:
-        unknown, missing = sorted(given.keys() - places.keys()), sorted(places.keys() - given.keys())
+        unknown, missing = sorted(chosen.keys() - places.keys()), sorted(places.keys() - chosen.keys())
         if unknown or missing:
-            parts = [f"Unexpected key(s): {', '.join(unknown)}."] if unknown else []
-            parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
-            raise RuntimeError(f"Error(s) in strict functional_call: {' '.join(parts)}")
-    chosen = dict(given)
-    if tie_weights:
-        chosen = _tied(places, chosen)
+            parts = [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
+            parts += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
+            raise RuntimeError(f"Error(s) in strict functional_call of {type(module).__name__}: {' '.join(parts)}")
     with contextlib.ExitStack() as undo:
         for name, tensor in chosen.items():
-            owner, key = places[name] = places[name] if name in places else _find(module, name)
-            undo.callback(owner.__setitem__, key, owner[key])
-            owner[key] = tensor
-        yield {name: places[name] for name in chosen}
+            if tensor is not None and not isinstance(tensor, adjoin.Tensor):
+                raise TypeError(f"functional_call: {name}: {tensor} is not an instance of torch.Tensor")
+            home, key = places[name] = places[name] if name in places else _find(module, name)
+            undo.callback(_put, home, key, _put(home, key, tensor))
+        try:
+            yield {name: places[name] for name in chosen}
+        finally:
+            for name in given:
+                home, key = places[name]
+                now = home.get(key) if isinstance(home, dict) else getattr(home, key, None)
+                if now is not None and now is not given[name]:
+                    given[name] = now
+
+
+def _put(home, key, tensor):
+    """Exchanges a parameter or buffer in its dictionary, any other attribute in its module; gives what stood there."""
+    if not isinstance(home, dict):
+        from .nn.utils._named_member_accessor import swap_tensor
+
+        return swap_tensor(home, key, tensor, allow_missing=True)
+    before = home.get(key)
+    home[key] = tensor
+    return before
 
 
 def _places(module):
@@ -88,11 +106,13 @@ def _places(module):
 def _find(module, name):
     *path, key = name.split(".")
     for part in path:
+        if not hasattr(module, part):
+            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
         module = getattr(module, part)
     for tensors in (module._parameters, module._buffers):
         if key in tensors:
             return tensors, key
-    raise AttributeError(f"{type(module).__name__} has no attribute `{key}`")
+    return module, key
 
 
 def _tied(places, given):

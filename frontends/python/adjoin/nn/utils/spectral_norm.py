@@ -4,7 +4,7 @@ a hook before each forward; parametrizations.spectral_norm is the newer form."""
 import adjoin
 
 from .. import functional as F
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 
@@ -73,6 +73,10 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    if is_lazy(weight):
+        raise ValueError(
+            "spectral_norm: modules cannot have uninitialized parameters. Call the module with one input first"
+        )
     with adjoin.no_grad():
         matrix = as_matrix(weight, hook.dim)
         u, v = (

@@ -1,6 +1,7 @@
 """adjoin.nn.utils.stateless: adjoin.func.functional_call under its older name."""
 
 import contextlib
+import warnings
 
 import adjoin
 
@@ -14,6 +15,11 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
     ``tie_weights``: a tensor that the module has under several names is replaced under all.
     ``strict``: every name must be given, and be one of the module's.
     """
+    warnings.warn(
+        "nn.utils.stateless.functional_call is deprecated. Please use `torch.func.functional_call`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return adjoin.func.functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights,
                                        strict=strict)  # fmt: skip
 
@@ -22,10 +28,5 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False, stack_weights=False):
     """Inside, the tensors of a dictionary by dotted name stand in the module's places; what is written to a place then is found
     in the dictionary afterwards."""
-    with adjoin.func.replaced(module, parameters_and_buffers, tie_weights, strict) as places:
-        try:
-            yield
-        finally:
-            for name, (owner, key) in places.items():
-                if name in parameters_and_buffers and owner.get(key) is not None:
-                    parameters_and_buffers[name] = owner[key]
+    with adjoin.func.replaced(module, parameters_and_buffers, tie_weights, strict):
+        yield
