@@ -259,3 +259,39 @@ def test_warnings_of_traces_about_the_package_are_left_out():
         for module in ("torch.nn.modules", "adjoin.nn", "program"):
             warnings.warn_explicit("x", kind, "f.py", 1, module=module)
     assert len(seen) == 1
+
+
+def test_spectral_norms_of_the_first_layout_load():
+    layer, x = nn.utils.spectral_norm(nn.Linear(5, 3)).double(), adjoin.ones(2, 5, dtype=adjoin.float64)
+    for _ in range(200):
+        layer(x)
+    old = layer.state_dict()
+    del old._metadata[""]["spectral_norm"]
+    v = old.pop("weight_v")
+    old["weight"] = layer.weight.detach().clone()
+    other = nn.utils.spectral_norm(nn.Linear(5, 3)).double()
+    keys = other.load_state_dict(old)
+    assert not keys.missing_keys and adjoin.allclose(other.weight_v, v)
+    assert adjoin.allclose(other.eval()(x), layer.eval()(x))
+    del old["weight_u"]
+    with pytest.raises(RuntimeError, match="Missing key.*weight_u"):
+        other.load_state_dict(old)
+    plain = nn.utils.remove_spectral_norm(other)
+    plain.load_state_dict(nn.Linear(5, 3).double().state_dict())
+    nn.utils.spectral_norm(nn.Linear(5, 3)).load_state_dict(layer.state_dict())
+
+
+def test_only_lstm_has_projections():
+    for kind in (nn.RNN, nn.GRU):
+        with pytest.raises(ValueError, match="proj_size argument is only supported for LSTM"):
+            kind(30, 20, 2, proj_size=10)
+
+
+def test_affine_grid_says_where_a_single_place_is():
+    theta = adjoin.eye(2, 3, dtype=adjoin.float64)[None]
+    with pytest.warns(UserWarning, match="See the documentation of affine_grid"):
+        grid = F.affine_grid(theta, (1, 1, 2, 1), align_corners=True)
+    assert grid[..., 0].tolist() == [[[0.0], [0.0]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        F.affine_grid(theta, (1, 1, 2, 1), align_corners=False), F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)
