@@ -234,3 +234,30 @@ def test_named_tuples_are_shown_by_their_fields():
 def test_a_traced_module_is_replicated():
     module = fx.symbolic_trace(Twice())
     assert module._replicate_for_data_parallel()(adjoin.tensor([3.0])).tolist() == [9.0]
+
+
+def test_the_type_of_a_result_is_kept():
+    def program(x: list[str]) -> list[str]:
+        return x
+
+    module = fx.symbolic_trace(program)
+    assert "->" in module.code and module(["a"]) == ["a"]
+    assert [node.type for node in module.graph.nodes] == [list[str]] * 2
+    assert "->" not in fx.symbolic_trace(lambda x: x).code
+
+
+def test_code_of_others_may_name_torch():
+    class OfList(fx.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, values: List[torch.Tensor]){maybe_return_annotation}:\n    {', '.join(free_vars)} = values"
+
+        def additional_globals(self):
+            return [("List", list)]
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+    module = fx.symbolic_trace(lambda a, b: a - b)
+    module.graph.set_codegen(OfList())
+    module.recompile()
+    assert module([adjoin.ones(1), adjoin.zeros(1)]).tolist() == [1.0]
