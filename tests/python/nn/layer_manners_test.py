@@ -33,7 +33,7 @@ def test_dropout_of_channels_says_what_it_does_not_know():
     for shape in ((2, 2), (2, 2, 2, 2, 2)):
         with pytest.warns(UserWarning, match=rf"Received a {len(shape)}-D input to dropout2d"):
             F.dropout2d(adjoin.ones(shape))
-    with pytest.warns(UserWarning, match="channels are those of"):
+    with pytest.warns(UserWarning, match="assuming that channel-wise 1D dropout.*channels are those of"):
         F.dropout2d(adjoin.ones(2, 2, 2))
     with pytest.warns(UserWarning, match="Received a 3-D input to dropout3d"):
         F.dropout3d(adjoin.ones(2, 2, 2))
@@ -295,3 +295,16 @@ def test_affine_grid_says_where_a_single_place_is():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         F.affine_grid(theta, (1, 1, 2, 1), align_corners=False), F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)
+
+
+def test_bags_refuse_weights_that_do_not_fit():
+    bag, x = nn.EmbeddingBag(5, 2, mode="sum"), adjoin.tensor([[3, 1, 1], [1, 4, 0]])
+    assert bag(x, None, adjoin.ones(2, 3)).shape == (2, 2)
+    for shape in ((6,), (3, 2)):
+        with pytest.raises(ValueError, match="same shape as the input"):
+            bag(x, None, adjoin.ones(shape))
+    with pytest.raises(ValueError, match="1D or 2D"):
+        bag(x[None])
+    for mode in ("mean", "max"):
+        with pytest.raises(NotImplementedError, match="only supported for mode='sum'"):
+            nn.EmbeddingBag(5, 2, mode=mode)(x, None, adjoin.ones(2, 3))

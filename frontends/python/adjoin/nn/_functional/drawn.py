@@ -43,8 +43,8 @@ def _drop_channels(name, dims, input, p, training, inplace):
         )
     if name == "dropout2d" and given == 3:
         warnings.warn(
-            f"{name}: Received a 3-D input: its channels are those of (N, C, L), as dropout1d has them; for (C, H, W) use "
-            "unsqueeze(0)",
+            f"{name}: Received a 3-D input, assuming that channel-wise 1D dropout behavior is desired: its channels are those of "
+            "(N, C, L), as dropout1d has them; for (C, H, W) use unsqueeze(0)",
             stacklevel=3,
         )
     alone = given != dims + 1 and name != "dropout2d"
