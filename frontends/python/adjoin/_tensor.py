@@ -83,7 +83,10 @@ def _construct(cls, *args, device=None, dtype=None, size=None):
         if isinstance(data, _C.Size):
             made = _C.find_op("empty")(data, dtype=dtype, device=device)
         elif isinstance(data, Tensor):
-            made = data if cls is not Tensor else data.detach()
+            made = data
+            if cls is Tensor:
+                with _C.DisableTorchFunctionSubclass():  # a plain one, whatever the class of what is given
+                    made = data.detach()
         else:
             made = _C.tensor(data, dtype=dtype, device=device)
     else:

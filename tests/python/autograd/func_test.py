@@ -1,5 +1,7 @@
 """tests/python/autograd/func_test.py: modules called with other parameters, derivatives as functions."""
 
+import warnings
+
 import adjoin
 import pytest
 from adjoin import nn
@@ -308,3 +310,6 @@ def test_strict_functional_call_counts_tied_names(functional_call):
 def test_the_older_functional_call_says_so():
     with pytest.warns(FutureWarning, match="Please use `torch.func.functional_call`"):
         nn.utils.stateless.functional_call(nn.Linear(1, 1), {}, adjoin.ones(1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nn.utils.stateless._functional_call(nn.Linear(1, 1), {}, adjoin.ones(1, 1))

@@ -135,6 +135,12 @@ def test_module_load():
     assert taken.data_ptr() == values.data_ptr() and not taken.requires_grad
 
 
+def test_a_tensor_of_an_instance_is_a_plain_one():
+    made = adjoin.Tensor(adjoin.ones(2).as_subclass(Doubled))
+    assert type(made) is adjoin.Tensor and made.tolist() == [1.0, 1.0]
+    assert type(nn.Parameter(made)) is nn.Parameter and type(Doubled(made)) is Doubled
+
+
 def test_a_converted_parameter_keeps_its_gradient_object():
     layer = nn.Linear(2, 2)
     layer(adjoin.ones(1, 2)).sum().backward()

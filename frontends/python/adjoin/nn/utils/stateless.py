@@ -20,8 +20,14 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
         FutureWarning,
         stacklevel=2,
     )
-    return adjoin.func.functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights,
-                                       strict=strict)  # fmt: skip
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """The same for libraries, without the warning."""
+    return adjoin.func.functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
 
 @contextlib.contextmanager
