@@ -37,6 +37,7 @@ typedef struct aj_lazy_stats { /* EXTENSIBLE. of a memory, since it was made or 
   uint64_t passes;             /* walks over whole tensors: a call is one, a fused group is one */
   uint64_t groups, fused;      /* fused groups that ran, calls inside of them */
   uint64_t kept;               /* calls that are known now */
+  uint64_t program;            /* that was carried out last: a number that it and its constants have alone */
 } aj_lazy_stats;
 
 typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */
@@ -60,6 +61,8 @@ typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */
   /* With AJ_LAZY_KEEP: the program that was carried out last, as text in which values are named by their
    * numbers, and the list of the tensors that it was given. */
   aj_status* (*kept)(aj_object* memory, aj_object** text, aj_object** inputs);
+  /* The same as a program, which is the caller's own, and NULL where kept() gives no text. */
+  aj_status* (*program)(aj_object* memory, aj_object** out, aj_object** inputs);
 } aj_lazy;
 
 #ifdef __cplusplus

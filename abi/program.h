@@ -86,6 +86,20 @@ typedef struct aj_programs { /* EXTENSIBLE. "x.program", 1 */
    * two values for each, the rest only checks; what differs otherwise is refused with its line. */
   aj_status* (*generalize)(aj_object* const* programs, uint32_t n, const aj_str* symbols, uint32_t nsymbols,
                            const int64_t* sizes, aj_object** out);
+
+  /* A program that nobody has run is rewritten; its inputs keep their order, new ones come last.
+   * number: the next constant that a call has for the parameter of this name, from *call on, an AJ_INT or
+   * AJ_FLOAT; *call is UINT32_MAX after the last. *first: the input that the call takes first, as its first
+   * argument or in a list; UINT32_MAX: it takes none there.
+   * lift: that constant is an input from now on, the i-th or, of i == count(AJ_PROGRAM_INPUT), a new one of
+   * the type `int` or `float`: run takes a tensor of one int64 or float64 of the processor.
+   * view: input i goes, and what it was is made of the base-th (counted without it) or a new one: base_type
+   * lies in C order, and `as` says sizes, strides and, in elements, byte_offset of the view of it. */
+  aj_status* (*number)(const aj_object* program, aj_str parameter, uint32_t* call, aj_value* value,
+                       uint32_t* first);
+  aj_status* (*lift)(aj_object* program, uint32_t call, aj_str parameter, uint32_t i);
+  aj_status* (*view)(aj_object* program, uint32_t i, uint32_t base, const DLTensor* base_type,
+                     const DLTensor* as);
 } aj_programs;
 
 #ifdef __cplusplus

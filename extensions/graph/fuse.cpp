@@ -17,7 +17,7 @@ constexpr int64_t kLeast =
     1 << 18;  // below, whole tensors are in the cache, and blocks cost more calls
 constexpr size_t kMostSteps = 64, kMostInputs = 24;
 
-bool elementwise(const Node& n) {
+bool elementwise(const Program& p, const Node& n) {
   if (n.what != Node::What::call || !n.into.empty() || n.results.size() != 1 || n.results[0].list ||
       n.results[0].values.size() != 1)
     return false;
@@ -27,8 +27,8 @@ bool elementwise(const Node& n) {
   if (f.writes || f.draws ||
       std::find(std::begin(kinds), std::end(kinds), f.kind) == std::end(kinds))
     return false;
-  return std::all_of(n.args.begin(), n.args.end(), [](const Arg& a) {
-    return a.kind == Arg::Kind::value || a.kind == Arg::Kind::constant;
+  return std::all_of(n.args.begin(), n.args.end(), [&](const Arg& a) {
+    return a.kind == Arg::Kind::value ? !p.values[a.ref].type.other : a.kind == Arg::Kind::constant;
   });
 }
 
@@ -64,7 +64,7 @@ class Grouping {
 
  private:
   const Node& node(size_t i) const { return *s_.steps[i].node; }
-  bool fits(size_t i) const { return i < s_.steps.size() && elementwise(node(i)) && large(i); }
+  bool fits(size_t i) const { return i < s_.steps.size() && elementwise(p_, node(i)) && large(i); }
   const std::vector<int64_t>& shape(const Node& n) const {
     return p_.values[n.results[0].values[0]].type.shape;
   }
@@ -145,7 +145,7 @@ class Fused {
       // A view may have got a history since.
       if (grad && t->obj.flags & AJ_TENSOR_VIEW) return false;
       const std::vector<int64_t> shape = shape_at(g_.types[i], sizes_);
-      if (g_.types[i].draw || !(t->dl.dtype == g_.types[i].dtype) || !operand(shape) ||
+      if (g_.types[i].other || !(t->dl.dtype == g_.types[i].dtype) || !operand(shape) ||
           !std::equal(t->dl.shape, t->dl.shape + t->dl.ndim, shape.begin(), shape.end()))
         return false;
     }

@@ -109,7 +109,7 @@ class Generalizing {
     Type t = programs_[0]->values[v].type;
     auto of = [&](size_t i) -> const Type& { return programs_[i]->values[v].type; };
     all_same("a dtype", [&](size_t i) {
-      return std::make_tuple(of(i).draw, of(i).dtype.code, of(i).dtype.bits, of(i).shape.size());
+      return std::make_tuple(of(i).other, of(i).dtype.code, of(i).dtype.bits, of(i).shape.size());
     });
     for (size_t d = 0; d < t.shape.size(); d++) {
       std::vector<int64_t> numbers;

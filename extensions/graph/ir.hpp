@@ -26,14 +26,17 @@ struct Size {
   int64_t at(const int64_t* symbols) const;  // raises where it is no number of 64 bits
 };
 
-// A tensor of this dtype and shape; or the generator that random numbers are drawn from. A size
-// below 0 is -1 - i: the i-th of Program::sizes.
+// A tensor of this dtype and shape. Inputs may also be no tensors: the generator that random
+// numbers are drawn from, which has no dtype; or a number for calls, an int64 or float64, given in
+// a tensor of one element. A size below 0 is -1 - i: the i-th of Program::sizes.
 struct Type {
-  bool draw = false;
+  bool other = false;  // it is no tensor
   DLDataType dtype{};
   std::vector<int64_t> shape;
+  bool draws() const { return other && !dtype.bits; }
+  bool number() const { return other && dtype.bits; }
   bool operator==(const Type& o) const {
-    return draw == o.draw && (draw || (dtype == o.dtype && shape == o.shape));
+    return other == o.other && dtype == o.dtype && shape == o.shape;
   }
 };
 
@@ -195,6 +198,9 @@ void each_use(const Node& n, const F& f) {
     for (uint32_t r : b.results) f(r);
   }
 }
+
+// A counted program, as others hold it.
+aj_object* object_of(std::unique_ptr<Program> p);
 
 void save(const Program& p, const std::string& path);
 void load(const std::string& path, Program& into);

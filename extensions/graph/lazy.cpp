@@ -75,6 +75,16 @@ void Scope::now(aj_call* c, Why why) {
   check(dispatch().redispatch(c->op, c->keys, c->args, c->nargs, c->rets, c->nrets));
 }
 
+// Is it memory that no argument has?
+static bool is_new(const aj_call* c, const aj_tensor* t) {
+  if (!has_strides(t)) return false;
+  const uint64_t id = memory_of(t);
+  bool found = false;
+  each_tensor(c->args, c->nargs,
+              [&](aj_tensor* arg) { found |= has_strides(arg) && memory_of(arg) == id; });
+  return !found;
+}
+
 // What draws random numbers is made of calls that say which: they are drawn now, in order.
 void Scope::by_body(aj_call* c) {
   struct Open {
@@ -86,7 +96,12 @@ void Scope::by_body(aj_call* c) {
     ~Open() { dispatch().set_thread_keys(include, exclude); }
   } open;
   fresh_.clear(), numbers_now_.clear();
+  for (uint32_t i = 0; flags & AJ_LAZY_WRITES && i < c->nargs; i++)
+    memory_->apart |= c->args[i].tag == AJ_GENERATOR;  // whose numbers nobody finds again
   check(lower_table->call_body(c->op, c->args, c->nargs, c->rets, c->nrets));
+  for (uint32_t i = 0; flags & AJ_LAZY_WRITES && i < c->nrets; i++)
+    if (c->rets[i].tag == AJ_TENSOR && is_new(c, c->rets[i].v.tensor))
+      born_.push_back(Tensor::borrow(c->rets[i].v.tensor));
 }
 
 bool Scope::matches(Known& s, const aj_call* c) {

@@ -53,6 +53,7 @@ struct Known {
 struct Known::Ready {
   std::vector<uint32_t> alive, inputs;  // values of the scope
   std::unique_ptr<Program> program;
+  uint64_t number = 0;                                   // another when its constants are others
   std::vector<std::pair<const Known*, uint32_t>> place;  // of calls with numbers, in the program
 };
 
@@ -102,8 +103,9 @@ struct Memory {
   bool stale = false;             // to be forgotten when nothing is pending
   std::atomic<bool> used{false};  // by a scope that is open
   aj_lazy_stats stats{};
+  uint64_t programs = 0;  // numbers that were given
   std::vector<Flush> flushes;
-  std::string kept;  // with AJ_LAZY_KEEP: the last program, and what it was given
+  std::unique_ptr<Program> kept;  // with AJ_LAZY_KEEP: the last program, and what it was given
   std::vector<Tensor> kept_inputs;
   bool apart = false;  // a call was made at once, so that what is kept is not all
 };
@@ -159,6 +161,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
   Known::Ready& ready_for(const std::vector<uint32_t>& alive);
   std::unique_ptr<Program> program_of(const std::vector<uint32_t>& alive, Known::Ready& r);
   void carry_out(Known::Ready& r, Flush& told);
+  void keep(const Known::Ready& r);
   void put_numbers(Known::Ready& r);
   void begin_again();
 
@@ -168,7 +171,9 @@ class Scope : public std::enable_shared_from_this<Scope> {
   uint64_t region_ = 1, bytes_ = 0;
   uint32_t calls_ = 0, matched_ = 0;
   Known* at_;
-  std::vector<Slot> slots_;    // by value
+  std::vector<Slot> slots_;  // by value
+  std::vector<Tensor>
+      born_;  // with AJ_LAZY_WRITES: made here at once, filled by what was written down
   std::vector<Tensor> fresh_;  // inputs of the call that is being compared
   std::vector<Number> numbers_, numbers_now_;
   DLDevice device_{};
@@ -208,6 +213,13 @@ class Below {
   uint64_t include_, exclude_;
   int32_t grad_, inference_;
 };
+
+inline uint64_t memory_of(const aj_tensor* t, uint64_t* offset = nullptr) {
+  void* data;
+  uint64_t bytes, begin, id;
+  check(core().tensor_storage(t, &data, &bytes, offset ? offset : &begin, &id));
+  return id;
+}
 
 template <class F>
 void each_tensor(const aj_value* values, uint32_t n, const F& f) {

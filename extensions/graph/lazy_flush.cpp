@@ -77,6 +77,13 @@ bool written(const Node& n, const OpFacts& f, std::vector<uint32_t>& targets) {
 
 namespace {
 
+std::unique_ptr<Program> copy_of(const Program& p) {
+  auto copy = std::make_unique<Program>();
+  copy->name = p.name, copy->values = p.values, copy->lines = p.lines;
+  copy->body = p.body;
+  return copy;
+}
+
 // Bit by bit, where both lie in C order; of other layouts the values are compared by the op.
 bool same_bits(const Tensor& a, const Tensor& b) {
   static constinit Op contiguous("contiguous");
@@ -94,9 +101,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 // The same program twice, once call by call; nothing outside of it is written by either. Each value
 // is a result, so the first call that differs is known.
 void check_fusion(const Program& p, const std::vector<aj_tensor*>& inputs) {
-  auto copy = std::make_unique<Program>();
-  copy->name = p.name, copy->values = p.values, copy->lines = p.lines;
-  copy->body = p.body;
+  auto copy = copy_of(p);
   std::vector<std::pair<uint32_t, const Node*>> made;
   for (const Node& n : p.body.nodes)
     for (const Result& r : n.results)
@@ -186,6 +191,7 @@ Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
   auto r = std::make_unique<Known::Ready>();
   r->alive = alive;
   r->program = program_of(alive, *r);
+  r->number = ++memory_->programs;
   if (at_->ready.size() == 8) at_->ready.erase(at_->ready.begin());
   at_->ready.push_back(std::move(r));
   return *at_->ready.back();
@@ -206,21 +212,46 @@ void Scope::put_numbers(Known::Ready& r) {
       break;
     }
   if (changed.empty()) return;
+  r.number = ++memory_->programs;
   // Only this scope has the program.
   std::shared_ptr<const Plan> plan = r.program->plan.load();
   if (plan && !renumber(*r.program, const_cast<Plan&>(*plan), changed))
     r.program->plan.store(nullptr);
 }
 
+// Memory that the scope has made is made by the program.
+void Scope::keep(const Known::Ready& r) {
+  memory_->kept = copy_of(*r.program);
+  memory_->kept_inputs.clear();
+  Block& body = memory_->kept->body;
+  body.inputs.clear();
+  for (uint32_t v : r.inputs) {
+    const Tensor& t = slots_[v].input;
+    if (std::none_of(born_.begin(), born_.end(),
+                     [&](const Tensor& b) { return b.get() == t.get(); })) {
+      body.inputs.push_back(v);
+      memory_->kept_inputs.push_back(t);
+      continue;
+    }
+    const DLTensor& dl = t.get()->dl;
+    const aj_value args[] = {value(Ints(dl.shape, size_t(dl.ndim))),
+                             value(Ints(dl.strides, size_t(dl.ndim))), value(dl.dtype),
+                             value(dl.device)};
+    static constinit Op op("empty_strided");
+    Node n;
+    n.op = op.get();
+    for (const aj_value& a : args) n.args.push_back(constant_of(a, "lazy"));
+    n.results = {{{v}, false}};
+    body.nodes.insert(body.nodes.begin(), std::move(n));
+  }
+}
+
 void Scope::carry_out(Known::Ready& r, Flush& told) {
   if (!numbers_.empty()) put_numbers(r);
+  memory_->stats.program = r.number;
   std::vector<aj_tensor*> inputs, results(r.alive.size());
   for (uint32_t v : r.inputs) inputs.push_back(slots_[v].input.get());
-  if (flags & AJ_LAZY_KEEP) {
-    memory_->kept = print(*r.program);
-    memory_->kept_inputs.clear();
-    for (aj_tensor* t : inputs) memory_->kept_inputs.push_back(Tensor::borrow(t));
-  }
+  if (flags & AJ_LAZY_KEEP) keep(r);
   const DLDataType now = core().default_dtype();
   const bool other = !(now == default_dtype_);
   if (other) check(core().set_default_dtype(default_dtype_));
@@ -234,9 +265,10 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
   {
     Below below;
     if (flags & AJ_LAZY_CHECK) check_fusion(*r.program, inputs);
+    // What is kept runs elsewhere: no compiler is asked here.
+    const bool apart = flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP);
     run(*r.program, inputs.data(), uint32_t(inputs.size()),
-        (flags & AJ_LAZY_NO_FUSION ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(),
-        uint32_t(results.size()));
+        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(), uint32_t(results.size()));
   }
   for (size_t i = 0; i < r.alive.size(); i++) {
     Deferred* d = slots_[r.alive[i]].deferred;
@@ -294,7 +326,7 @@ void Scope::begin_again() {
   slots.swap(slots_);  // what dies with them asks for us
   slots.clear();
   if (slots_.empty()) slots_.swap(slots);  // its memory serves again
-  numbers_.clear();
+  numbers_.clear(), born_.clear();
   calls_ = matched_ = 0, bytes_ = 0;
   wrote_ = false;
   at_ = &memory_->root;

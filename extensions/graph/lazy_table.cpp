@@ -177,21 +177,37 @@ uint32_t value_number(const aj_tensor* t) {
   return d ? d->value : kNone;
 }
 
-aj_status* kept(aj_object* o, aj_object** text, aj_object** inputs) {
+// What a flush has left: give(program, or NULL) makes the other half.
+template <class F>
+aj_status* take_kept(aj_object* o, aj_object** inputs, const F& give) {
   return guard("", [&] {
     const std::shared_ptr<Memory> m = memory_in(o);
     std::lock_guard held(m->lock);
-    std::vector<aj_value> list;
-    for (const Tensor& t : m->kept_inputs) list.push_back(value(t));
-    check(core().list_new(list.data(), uint32_t(list.size()), inputs));
-    if (m->apart) m->kept.clear();
-    if (aj_status* s = core().string_new(str(m->kept), text)) {
-      core().release(*inputs);
-      check(s);
-    }
-    m->kept.clear();
+    std::unique_ptr<Program> p = std::move(m->kept);
+    const std::vector<Tensor> given = std::move(m->kept_inputs);
     m->kept_inputs.clear();
+    if (m->apart) p.reset();
+    std::vector<aj_value> list;
+    for (const Tensor& t : given) list.push_back(value(t));
+    check(core().list_new(list.data(), uint32_t(list.size()), inputs));
+    try {
+      give(std::move(p));
+    } catch (...) {
+      core().release(*inputs);
+      throw;
+    }
   });
+}
+
+aj_status* kept(aj_object* o, aj_object** text, aj_object** inputs) {
+  return take_kept(o, inputs, [&](std::unique_ptr<Program> p) {
+    check(core().string_new(str(p ? print(*p) : std::string()), text));
+  });
+}
+
+aj_status* kept_program(aj_object* o, aj_object** out, aj_object** inputs) {
+  return take_kept(
+      o, inputs, [&](std::unique_ptr<Program> p) { *out = p ? object_of(std::move(p)) : nullptr; });
 }
 
 }  // namespace
@@ -212,6 +228,7 @@ const aj_lazy lazy_table = {
     .forget = forget,
     .value = value_number,
     .kept = kept,
+    .program = kept_program,
 };
 
 void Lock::wait(const void* me) {

@@ -6,6 +6,7 @@
 #include "parts.hpp"
 #include "passes/passes.hpp"
 #include "record.hpp"
+#include "rewrite.hpp"
 #include "run.hpp"
 #include "script/door.hpp"
 
@@ -31,8 +32,6 @@ Program& program_in(const aj_object* o) {
   return **static_cast<Program**>(core().object_payload(const_cast<aj_object*>(o)));
 }
 
-namespace {
-
 aj_object* object_of(std::unique_ptr<Program> p) {
   for (Value& v : p->values) {
     v.told = v.type.shape;
@@ -44,6 +43,8 @@ aj_object* object_of(std::unique_ptr<Program> p) {
   *static_cast<Program**>(at) = p.release();
   return o;
 }
+
+namespace {
 
 aj_object* string_of(std::string_view text) {
   aj_object* o = nullptr;
@@ -227,6 +228,21 @@ aj_status* apply(const aj_object* program, uint32_t passes, aj_object** out) {
 }
 const aj_passes passes_table = {sizeof(aj_passes), 0, apply};
 
+aj_status* number(const aj_object* program, aj_str parameter, uint32_t* call, aj_value* value,
+                  uint32_t* first) {
+  return guard("",
+               [&] { find_number(program_in(program), view_of(parameter), call, value, first); });
+}
+
+aj_status* lift_number(aj_object* program, uint32_t call, aj_str parameter, uint32_t i) {
+  return guard("", [&] { lift(program_in(program), call, view_of(parameter), i); });
+}
+
+aj_status* view(aj_object* program, uint32_t i, uint32_t base, const DLTensor* from,
+                const DLTensor* as) {
+  return guard("", [&] { make_view(program_in(program), i, base, *from, *as); });
+}
+
 const aj_programs table = {
     .struct_size = sizeof(aj_programs),
     .minor = 0,
@@ -254,6 +270,9 @@ const aj_programs table = {
     .branch = branch,
     .loop = loop,
     .generalize = join_samples,
+    .number = number,
+    .lift = lift_number,
+    .view = view,
 };
 
 }  // namespace

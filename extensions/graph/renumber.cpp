@@ -16,7 +16,7 @@ bool renumber(const Program& p, Plan& plan, const std::vector<const Node*>& chan
       if (const Arg& a = s.node->args[i]; a.kind == Arg::Kind::constant && a.sizes.empty())
         s.args[i] = value_of(a);
   };
-  for (Sequence* body : {&plan.free.body, &plan.taped.body}) {
+  for (Sequence* body : {&plan.free.body, &plan.taped.body, &plan.plain.body}) {
     std::for_each(body->steps.begin(), body->steps.end(), take);
     for (Group& g : body->groups) std::for_each(g.steps.begin(), g.steps.end(), take);
     for (Part& part : body->parts) {

@@ -3,6 +3,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "parts.hpp"
 #include "value.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMostArgs = 40, kMostResults = 8;
 
-Step step_of(const Node& n) {
+Step step_of(const Program& p, const Node& n) {
   Step s;
   s.node = &n;
   if (n.what != Node::What::call) return s;
@@ -28,6 +29,8 @@ Step step_of(const Node& n) {
       for (uint32_t j = 0; j < a.sizes.size(); j++)
         if (a.sizes[j] != kNone) s.sizes.push_back({i, j, a.sizes[j]});
     } else if (a.kind == Arg::Kind::value) {
+      const Type& t = p.values[a.ref].type;
+      if (t.number()) v.tag = t.dtype.code == kDLInt ? AJ_INT : AJ_FLOAT;
       s.values.push_back({i, a.ref});
     } else if (a.kind == Arg::Kind::device_of) {
       s.devices.push_back({i, a.ref});
@@ -37,6 +40,11 @@ Step step_of(const Node& n) {
     s.args.push_back(v);
   }
   return s;
+}
+
+// A number is read where it lies.
+bool lies_here(const aj_tensor* t) {
+  return t->obj.flags & AJ_TENSOR_STRIDED && t->dl.device.device_type == kDLCPU && t->dl.data;
 }
 
 // Who was made in this block dies after its last use.
@@ -54,22 +62,30 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
   }
 }
 
+enum class Way { free, in_order, plain };
+
 Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type,
-                     bool in_order) {
+                     Way way) {
   Sequence s;
   s.inputs = b.inputs;
   s.results = b.results;
-  Arranged arranged = arrange(p, b, device_type, in_order);
+  Arranged arranged;
+  if (way == Way::plain) {
+    arranged.order.resize(b.nodes.size());
+    std::iota(arranged.order.begin(), arranged.order.end(), 0u);
+  } else {
+    arranged = arrange(p, b, device_type, way == Way::in_order);
+  }
   s.parts = std::move(arranged.parts);
   for (uint32_t i : arranged.order) {
     const Node& n = b.nodes[i];
-    s.steps.push_back(step_of(n));
+    s.steps.push_back(step_of(p, n));
     for (const Block& inner : n.blocks)
-      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, in_order));
+      s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, way));
   }
   // Inside of a block values from outside stay: a loop reads them again.
   if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
-  find_groups(p, b, s);
+  if (way != Way::plain) find_groups(p, b, s);
   return s;
 }
 
@@ -238,11 +254,12 @@ class Run {
 
   void check_input(uint32_t i, const aj_tensor* t) const {
     const Value& v = p_.values[p_.body.inputs[i]];
-    if (t && has_shape(t, v.type, sizes_)) return;
+    if (t && has_shape(t, v.type, sizes_) && (!v.type.number() || lies_here(t))) return;
     std::string given = t ? text(t->dl.dtype, Shape{t->dl.shape, t->dl.ndim}) : "None";
     raise(AJ_INVALID_ARGUMENT, p_.name, ": input ", i, " ('", v.name, "') is ", given,
           ", the program was captured for ", print_type(p_, v.type),
-          "; capture it for these sizes");
+          v.type.number() ? ": give a tensor of one number, of the processor"
+                          : "; capture it for these sizes");
   }
 
   const Program& p_;
@@ -260,9 +277,17 @@ static std::shared_ptr<const Plan> plan_of(int32_t device_type) {
   return plan;
 }
 
-static const Sequence& body_of(const Program& p, const Plan& plan, bool taped) {
-  Plan::Order& o = taped ? plan.taped : plan.free;
-  std::call_once(o.made, [&] { o.body = sequence_of(p, p.body, true, plan.device_type, taped); });
+// Where its first tensor lies: numbers lie elsewhere.
+static int32_t device_of(const Program& p, aj_tensor* const* args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++)
+    if (args[i] && !p.values[p.body.inputs[i]].type.number())
+      return int32_t(args[i]->dl.device.device_type);
+  return kDLCPU;
+}
+
+static const Sequence& body_of(const Program& p, const Plan& plan, Way way) {
+  Plan::Order& o = way == Way::plain ? plan.plain : way == Way::in_order ? plan.taped : plan.free;
+  std::call_once(o.made, [&] { o.body = sequence_of(p, p.body, true, plan.device_type, way); });
   return o.body;
 }
 
@@ -303,8 +328,15 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
                aj_value* rets) {
   aj_value args[kMostArgs];
   std::copy(s.args.begin(), s.args.end(), args);
-  for (auto [arg, reg] : s.values)
-    if (regs[reg].defined()) args[arg] = value(regs[reg]);
+  for (auto [arg, reg] : s.values) {
+    if (!regs[reg].defined()) continue;
+    if (args[arg].tag == AJ_NONE) {
+      args[arg] = value(regs[reg]);
+    } else {
+      const DLTensor& t = regs[reg].get()->dl;
+      std::memcpy(&args[arg].v, static_cast<const char*>(t.data) + t.byte_offset, 8);
+    }
+  }
   for (auto [arg, reg] : s.devices) args[arg] = value(regs[reg].device());
   std::vector<std::vector<int64_t>> numbers;
   if (!s.sizes.empty()) put_sizes(s, sizes, args, numbers);
@@ -321,9 +353,9 @@ void call_step(const Step& s, const Tensor* regs, const std::vector<int64_t>& si
 }
 
 void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
-  Step s = step_of(n);
+  Step s = step_of(p, n);
   for (const Block& inner : n.blocks)
-    s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, true));
+    s.blocks.push_back(sequence_of(p, inner, false, kDLCPU, Way::plain));
   Run r(p, 0);
   r.swap(regs);
   r.step(s);
@@ -337,7 +369,7 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
     raise(AJ_INVALID_ARGUMENT, p.name, ": ", nargs, " inputs and ", nrets,
           " results, the program has ", wanted, " and ", uint64_t(p.body.results.size()));
   std::shared_ptr<const Plan> plan = p.plan.load();
-  const int32_t device_type = nargs && args[0] ? int32_t(args[0]->dl.device.device_type) : kDLCPU;
+  const int32_t device_type = device_of(p, args, nargs);
   if (!plan || plan->device_type != device_type || plan->revision != service_table->revision())
     p.plan.store(plan = plan_of(device_type));
   Run r(p, flags);
@@ -348,7 +380,10 @@ void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_
             "' has no values; a program that was read from text gets them by set_weight");
     r.give(w.value, w.tensor);
   }
-  const Sequence& body = body_of(p, *plan, r.taped());
+  const Sequence& body = body_of(p, *plan,
+                                 flags & AJ_RUN_NO_FUSION ? Way::plain
+                                 : r.taped()              ? Way::in_order
+                                                          : Way::free);
   r.sequence(body);
   for (uint32_t i = 0; i < nrets; i++) rets[i] = Tensor(r.at(p.body.results[i])).take();
   p.nodes = body.steps.size();

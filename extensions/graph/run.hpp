@@ -24,7 +24,7 @@ struct Step {
     uint32_t arg, item, size;  // of Program::sizes
   };
   const Node* node = nullptr;
-  std::vector<aj_value> args;
+  std::vector<aj_value> args;  // of a number that is put in: its tag
   std::vector<Put> values, devices;
   std::vector<PutSize> sizes;
   std::vector<PutList> lists;
@@ -86,6 +86,7 @@ struct Plan {
     Sequence body;
   };
   mutable Order free, taped;
+  mutable Order plain;  // in order, too: for runs without fusion, which need no compiler
   int32_t device_type = kDLCPU;
   uint64_t revision = 0;
 };

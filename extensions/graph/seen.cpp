@@ -22,7 +22,7 @@ const uint32_t* inputs(const aj_graph* g, uint32_t* n) { return list(of(g).input
 const uint32_t* outputs(const aj_graph* g, uint32_t* n) { return list(of(g).outputs, n); }
 
 uint32_t ref_of(const Program& p, const Arg& a) {
-  if (a.kind == Arg::Kind::value) return p.values[a.ref].type.draw ? AJ_GRAPH_OTHER : a.ref + 1;
+  if (a.kind == Arg::Kind::value) return p.values[a.ref].type.other ? AJ_GRAPH_OTHER : a.ref + 1;
   return a.kind == Arg::Kind::constant && a.sizes.empty() ? AJ_GRAPH_CONSTANT : AJ_GRAPH_OTHER;
 }
 
@@ -62,7 +62,7 @@ aj_status* node(const aj_graph* g, uint32_t i, aj_graph_node* io) {
 aj_status* type(const aj_graph* g, uint32_t value, DLTensor* io, const uint32_t** symbols) {
   return guard("", [&] {
     Seen& seen = of(g);
-    if (value >= seen.p->values.size() || seen.p->values[value].type.draw)
+    if (value >= seen.p->values.size() || seen.p->values[value].type.other)
       raise(AJ_OUT_OF_RANGE, "graph: value ", value, " is no tensor of it");
     const Type& t = seen.p->values[value].type;
     Seen::Shape& shape = seen.shapes[value];

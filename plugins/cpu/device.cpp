@@ -114,8 +114,9 @@ void fork_done(void*) {}
 
 }  // namespace
 
-// Products gain from bfloat16; for the rest the vectors are float32 anyway, so a cast is work and
-// no precision.
+// Products gain from bfloat16; for most of the rest the vectors are float32 anyway, so a cast is
+// work and no precision. Results are float32 where PyTorch's are: of what would lose many digits, or
+// has no narrow kernel.
 constexpr std::string_view kAutocast =
     "dtype bfloat16;"
     "low mm bmm matmul addmm baddbmm addbmm nn::linear convolution convolution_backward rnn_layer "
@@ -125,7 +126,21 @@ constexpr std::string_view kAutocast =
     "nn::binary_cross_entropy_with_logits nn::mse_loss nn::l1_loss nn::smooth_l1_loss "
     "nn::huber_loss "
     "nn::kl_div nn::poisson_nll_loss nn::soft_margin_loss nn::hinge_embedding_loss "
-    "nn::margin_ranking_loss nn::cosine_embedding_loss nn::triplet_margin_loss;"
+    "nn::margin_ranking_loss nn::cosine_embedding_loss nn::triplet_margin_loss "
+    "nn::multi_margin_loss nn::multilabel_margin_loss ctc_loss "
+    "nn::avg_pool3d nn::max_pool3d nn::max_pool3d_with_indices nn::max_unpool "
+    "nn::adaptive_avg_pool3d nn::adaptive_max_pool3d nn::adaptive_max_pool3d_with_indices "
+    "nn::fractional_max_pool nn::grid_sample "
+    "quantile quantile.scalar nanquantile nanquantile.scalar stft cdist "
+    "cholesky_inverse cholesky_solve inverse orgqr ormqr pinverse geqrf qr svd triangular_solve "
+    "lu_solve "
+    "fft::fft fft::ifft fft::fft2 fft::ifft2 fft::fftn fft::ifftn fft::rfft fft::irfft fft::rfft2 "
+    "fft::irfft2 fft::rfftn fft::irfftn fft::hfft fft::ihfft "
+    "linalg::matrix_norm linalg::matrix_norm.ord linalg::cond linalg::cond.name "
+    "linalg::matrix_rank linalg::matrix_rank.tol linalg::solve linalg::cholesky "
+    "linalg::cholesky_ex linalg::svd linalg::svdvals linalg::eig linalg::eigvals linalg::eigh "
+    "linalg::eigvalsh linalg::inv linalg::inv_ex linalg::householder_product linalg::tensorinv "
+    "linalg::tensorsolve linalg::lstsq;"
     "widest cat stack index_copy";
 
 const aj_autocast_lists autocast_lists = {

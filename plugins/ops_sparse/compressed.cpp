@@ -229,8 +229,9 @@ Parts coo_of(const Parts& p) {
   return made;
 }
 
-Parts in_layout(const Parts& given, Layout layout, Ints blocks) {
-  if (given.layout == layout && (blocks.is_none() || !in_blocks(layout))) return given;
+namespace {
+
+Parts converted(const Parts& given, Layout layout, Ints blocks) {
   if (given.batch() && given.count() == 0 && layout != Layout::sparse_coo)
     return nothing_like(given, layout, given.dtype(), given.values.device());
   Parts p = coalesced(coo_of(given));
@@ -252,6 +253,17 @@ Parts in_layout(const Parts& given, Layout layout, Ints blocks) {
   made.indices = begins_of(select(q.indices, 0, 0), q.size[0]);
   made.plain = contiguous(select(q.indices, 0, 1));
   made.values = q.values;
+  return made;
+}
+
+}  // namespace
+
+Parts in_layout(const Parts& given, Layout layout, Ints blocks) {
+  if (given.layout == layout && (blocks.is_none() || !in_blocks(layout))) return given;
+  Parts made = converted(given, layout, blocks);
+  if (given.is_coo() || made.is_coo()) return made;
+  made.indices = to(made.indices, given.indices.dtype());  // indices keep their width
+  made.plain = to(made.plain, given.indices.dtype());
   return made;
 }
 

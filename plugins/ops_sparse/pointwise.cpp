@@ -203,7 +203,7 @@ aj_status* sub_kernel(void*, aj_call* call) { return sum_of(call, -1); }
 constexpr const char* kZeroKeepers[] = {
     "abs",   "relu",  "sgn",   "sign",   "sin",     "tan",     "asin",       "atan",  "sinh",
     "tanh",  "asinh", "atanh", "sqrt",   "expm1",   "log1p",   "erf",        "floor", "ceil",
-    "round", "trunc", "frac",  "square", "rad2deg", "deg2rad", "nan_to_num", "conj"};
+    "round", "trunc", "frac",  "square", "rad2deg", "deg2rad", "nan_to_num", "conj",  "erfinv"};
 constexpr const char* kQuestions[] = {"isnan", "isinf", "signbit", "isposinf", "isneginf"};
 
 Table pointwise_kernels[] = {{"mul", at(mul_kernel)}, {"div", at(div_kernel)},

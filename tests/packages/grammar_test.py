@@ -68,7 +68,7 @@ def test_kinds():
 
 
 def test_tags():
-    core = source("core/**/*.cpp")
+    core = source("core/**/*.[ch]pp")
     known = set(
         re.findall(r'(?:has_word|number_after)\(op->tags, "([^"]+)"|tags\.find\("([^"]+)"\)|kTag = "([^"]+)"', core)
     )

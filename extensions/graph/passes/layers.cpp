@@ -94,7 +94,9 @@ class Folding {
 
   bool fold(Node& layer, const Node& norm) {
     const Arg training = argument(norm, "training");
-    if (training.kind != Arg::Kind::constant || training.i) return false;
+    if (training.kind != Arg::Kind::constant || training.i ||
+        argument(norm, "eps").kind != Arg::Kind::constant)
+      return false;
     const Tensor mean = constant(argument(norm, "running_mean"));
     const Tensor variance = constant(argument(norm, "running_var"));
     const Arg scale_arg = argument(norm, "weight"), shift_arg = argument(norm, "bias");

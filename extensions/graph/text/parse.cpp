@@ -42,7 +42,7 @@ class Parser {
       Type t = type(true);
       uint32_t v = define(name, t);
       p_.body.inputs.push_back(v);
-      if (t.draw) p_.draw = v;
+      if (t.draws()) p_.draw = v;
     }
     bind_symbols();
     in_.need("{");
@@ -119,12 +119,18 @@ class Parser {
     return found->second;
   }
 
-  Type type(bool may_draw = false) {
+  Type type(bool of_input = false) {
     Type t;
     std::string name = in_.name();
     if (name == "draw") {
-      if (!may_draw) in_.wrong("a generator is an input alone");
-      t.draw = true;
+      if (!of_input) in_.wrong("a generator is an input alone");
+      t.other = true;
+      return t;
+    }
+    if (!in_.looks('[') && (name == "int" || name == "float")) {
+      if (!of_input) in_.wrong("a number is an input alone");
+      t.other = true;
+      t.dtype = {uint8_t(name == "int" ? kDLInt : kDLFloat), 64, 1};
       return t;
     }
     t.dtype = dtype(name);

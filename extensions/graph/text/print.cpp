@@ -224,7 +224,8 @@ std::string print_size(const Program& p, const Size& s) {
 }
 
 std::string print_type(const Program& p, const Type& t) {
-  if (t.draw) return "draw";
+  if (t.draws()) return "draw";
+  if (t.number()) return t.dtype.code == kDLInt ? "int" : "float";
   return text(t.dtype) + list(t.shape, [&](int64_t n) {
            return n < 0 ? print_size(p, p.sizes[size_t(-1 - n)]) : text(n);
          });

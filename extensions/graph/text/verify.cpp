@@ -36,7 +36,9 @@ class Verifier {
   }
   void tensor(uint32_t v) const {
     use(v);
-    if (p_.values[v].type.draw) wrong(name(v), " is a generator, a tensor is wanted");
+    const Type& t = p_.values[v].type;
+    if (t.other)
+      wrong(name(v), " is a ", t.number() ? "number" : "generator", ", a tensor is wanted");
   }
 
   void block(const Block& b) {
@@ -55,8 +57,11 @@ class Verifier {
     const bool takes = p.base == AJ_PARAM_TENSOR || p.base == AJ_PARAM_OPERAND;
     if (a.kind == Arg::Kind::value) {
       use(a.ref);
-      const bool draw = p_.values[a.ref].type.draw;
-      if (draw ? p.base != AJ_PARAM_GENERATOR : !takes || p.list)
+      const Type& t = p_.values[a.ref].type;
+      const int32_t number = t.dtype.code == kDLInt ? AJ_PARAM_INT : AJ_PARAM_FLOAT;
+      if (t.number()  ? p.base != number || p.list
+          : t.draws() ? p.base != AJ_PARAM_GENERATOR
+                      : !takes || p.list)
         wrong(f.name, ": argument '", p.name, "' does not take ", name(a.ref));
     } else if (a.kind == Arg::Kind::values) {
       if (!takes || !p.list) wrong(f.name, ": argument '", p.name, "' takes no list of tensors");

@@ -134,7 +134,7 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_ops", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
@@ -190,7 +190,7 @@ _ELSEWHERE = {
         "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ), "_symbolic"),
     **dict.fromkeys((
-        "_chunk_cat", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
+        "_chunk_cat", "_int_mm", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ), "_aten_only"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),

@@ -335,6 +335,8 @@ class OpOverloadPacket:
             or "clamp" in name
         ):
             known += ["Tensor", "Scalar"]
+        if "out=None" in (getattr(self._op, "__text_signature__", None) or ""):
+            known.append("out")
         return list(dict.fromkeys(k for k in ["default", *known] if k))
 
     def __getattr__(self, overload):

@@ -70,6 +70,21 @@ def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
     return _op("index_put")(made, at, values.where(mask, values.new_zeros(())), accumulate=True)
 
 
+def _int_mm(self, mat2, *, out=None):
+    """The product of two matrices of int8 in int32."""
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.dtype is not _C.int8 or matrix.dim() != 2:
+            raise RuntimeError(
+                f"_int_mm: Expected {name} to be a matrix of int8 but got {matrix.dim()} dimensions of {matrix.dtype}"
+            )
+    made = self.int().mm(mat2.int())
+    if out is None:
+        return made
+    from ._out import put
+
+    return put("_int_mm", made, out)
+
+
 def _chunk_cat(tensors, dim, num_chunks, *, out=None):
     """Each tensor cut into as many chunks, filled up with zeros; the flat chunks of one number one after the other."""
     if not tensors or num_chunks < 1:

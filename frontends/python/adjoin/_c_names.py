@@ -10,12 +10,15 @@ def _log_api_usage_once(event):
 
 
 def _get_tracing_state():
-    """None: nothing is traced."""
+    """True inside of jit.trace(), else None."""
+    return True if _is_tracing() else None
 
 
 def _is_tracing():
-    """False: nothing is traced."""
-    return False
+    """Is this thread inside of jit.trace()?"""
+    from .jit import is_tracing
+
+    return is_tracing()
 
 
 def _get_cudnn_enabled():
@@ -52,6 +55,21 @@ def _get_default_device():
     from . import get_default_device
 
     return get_default_device().type
+
+
+class DisableTorchFunction:
+    """``with``: neither classes of tensors nor modes see calls."""
+
+    def __enter__(self):
+        self._classes = _C.DisableTorchFunctionSubclass()
+        self._classes.__enter__()
+        self._modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
+        return self
+
+    def __exit__(self, *error):
+        for mode in reversed(self._modes):
+            _C.push_mode(mode)
+        self._classes.__exit__(*error)
 
 
 class _ExcludeDispatchKeyGuard:
@@ -93,6 +111,7 @@ class _OfTorchScript:
 Graph, Node, Value = (type(name, (_OfTorchScript,), {}) for name in ("Graph", "Node", "Value"))
 
 NAMES = {
+    "DisableTorchFunction": DisableTorchFunction,
     "Graph": Graph,
     "Node": Node,
     "Value": Value,

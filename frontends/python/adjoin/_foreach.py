@@ -119,7 +119,11 @@ def _scaled(tensors, other):
 
 
 def _published(make, name):
-    pure, written = make(name, _apply), make(name, _in_place)
+    pure, write = make(name, _apply), make(name, _in_place)
+
+    def written(self, *args, **kwargs):
+        write(self, *args, **kwargs)
+        return self
 
     def foreach(*args, **kwargs):
         return tuple(pure(*args, **kwargs))

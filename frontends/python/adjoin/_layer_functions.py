@@ -3,6 +3,7 @@ how a loss is reduced, in place with an underscore."""
 
 import builtins
 import math
+import warnings
 
 import adjoin
 from adjoin.nn import functional as F
@@ -259,7 +260,8 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, device=None, requi
         raise RuntimeError(f"range: start, end and step must be finite: {start}, {end}, {step}")
     if (end - start) * step < 0:
         raise RuntimeError(f"range: {end} cannot be reached from {start} by steps of {step}")
+    warnings.warn("range: deprecated: its end is one of its numbers, unlike Python's; use arange()", stacklevel=2)
     count = int((end - start) / step) + 1
     made = adjoin.arange(count, dtype=adjoin.float64, device=device) * step + start
-    made = made.to(dtype or adjoin.get_default_dtype())
-    return made.requires_grad_(requires_grad) if out is None else out.resize_(made.shape).copy_(made)
+    made = made.to(dtype or (adjoin.get_default_dtype() if out is None else out.dtype))
+    return made.requires_grad_(requires_grad) if out is None else put("range", made, out)

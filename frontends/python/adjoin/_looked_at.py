@@ -51,6 +51,8 @@ VALUES = (
     types.CodeType,
     types.MethodType,
 )
+# Who names one of these may read an optimizer's settings.
+SETTINGS = set("param_groups state_dict defaults __dict__ __getstate__ getattr vars repr".split())
 GRADIENTS = {"backward", "grad"}  # who names one of these finds gradients, or may
 MOST = 20_000  # things that are looked at
 
@@ -60,8 +62,9 @@ class Looked:
 
     def __init__(self, function, args=(), kwargs=None):
         self.watched, self.tensors = [], []
-        self.moving = []  # what an optimizer begins by itself
+        self.moving, self.optimizers = [], []  # what an optimizer begins by itself
         self.seen, self.codes, self.kept = set(), set(), []
+        self.fine = set()  # codes that were checked
         for hooks in (
             _calls._global_forward_pre,
             _calls._global_forward,
@@ -76,10 +79,26 @@ class Looked:
         self.before = [contents(w) for w in self.watched]
         self.begun = [contents(w) for w in self.moving]
 
+    def remembered(self):
+        """Itself, as it stands after a call."""
+        self.before = [contents(w) for w in self.watched]
+        return self
+
+    def stands(self):
+        """Would a look see the same?"""
+        return self.before == [contents(w) for w in self.watched] and self.begun == [contents(w) for w in self.moving]
+
     @property
     def trains(self):
         """Does it find gradients, or may it?"""
         return bool(self.moving) or any(name in GRADIENTS for code in self.codes for name in code.co_names)
+
+    def open_settings(self):
+        """Groups of optimizers whose settings nobody else reads."""
+        if any(name in SETTINGS for code in self.codes for name in code.co_names):
+            return []
+        groups = [g for o in self.optimizers if id(o.param_groups) not in self.seen for g in o.param_groups]
+        return [g for g in groups if type(g) is dict and id(g) not in self.seen]
 
     def argument(self, o):
         if type(o) in (tuple, list):
@@ -159,6 +178,7 @@ class Looked:
 
     def optimizer(self, o, name):
         """Its settings and its state; it may begin the latter in the first step."""
+        self.optimizers.append(o)
         self.watched += [_optimizer._global_pre_hooks, _optimizer._global_post_hooks]
         self.moving.append(vars(o))
         if any(vars(o).get(hooks) for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")):
@@ -231,9 +251,10 @@ class Looked:
     def check(self, ran, called):
         """What ran is a function of what is watched: who does more is refused."""
         for code, space in ran.items():
-            if code.co_name != "<module>":
+            if code.co_name != "<module>" and code not in self.fine:
                 self.check_code(code)
                 self.names(code, space)
+                self.fine.add(code)
         for what, (code, line) in called.items():
             if not pure(what):
                 self.refuse(code, line, f"calls {getattr(what, '__qualname__', what)}")

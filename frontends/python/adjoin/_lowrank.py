@@ -41,4 +41,9 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 def pca_lowrank(A, q=None, center=True, niter=2):
     """svd_lowrank of the rows of A, center: less their mean. V's columns are the principal directions."""
     q = min(6, *A.shape[-2:]) if q is None else q
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A.layout is _C.strided:
+        return svd_lowrank(A - A.mean(-2, keepdim=True), q, niter)
+    mean = A.sum(-2).to_dense() / A.shape[-2]  # which is taken off the products: A stays sparse
+    return svd_lowrank(A, q, niter, mean.unsqueeze(-2).expand(A.shape))

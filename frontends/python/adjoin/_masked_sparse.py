@@ -68,7 +68,7 @@ def _masked_places(mask, shape, sparse):
         return places, mask[tuple(places)]
     places, values = _spread(mask, shape)
     if places.size(0) != sparse:
-        raise ValueError(f"masked: the mask has {places.size(0)} sparse dimensions, the tensor {sparse}")
+        return _masked_places(mask.to_dense(), shape, sparse)
     named = values.flatten(1).any(1) if values.dim() > 1 else values
     return places[:, named], values[named]
 
@@ -85,7 +85,11 @@ def _chosen(x, mask, identity):
     places, named = _masked_places(mask, x.shape, sparse)
     at, there = _found(_keys(places, sizes), _keys(had, sizes))
     there = there.reshape(there.shape + (1,) * (values.dim() - 1))
-    values = values[at].where(there, values.new_zeros(())) if had.size(1) else values.new_zeros(named.shape)
+    values = (
+        values[at].where(there, values.new_zeros(()))
+        if had.size(1)
+        else values.new_zeros((places.size(1), *values.shape[1:]))
+    )
     return places, values.where(named, values.new_full((), identity)) if named.dim() > 1 else values
 
 
@@ -96,6 +100,7 @@ def reduce(kind, x, mask, dims, keepdim, identity):
             f"masked.{kind}: a CSR tensor has two dimensions; say keepdim=True, or call to_sparse_coo() first"
         )
     places, values = _chosen(x, mask, identity)
+    dims = dims if x.dim() else ()  # dimension 0 of a number is taken, and is none
     sparse, shape = places.size(0), list(x.shape)
     inner = [d - sparse + 1 for d in dims if d >= sparse]
     for d in sorted(inner, reverse=True):

@@ -5,6 +5,9 @@ import warnings
 from . import _C
 
 
+_ROWS = {"arange", "linspace", "logspace", "range"}  # an out= of another shape with as many elements keeps it
+
+
 def put(name, made, out):
     """Writes results into out, each of which takes the shape of its result; returns out."""
     several = isinstance(made, tuple)
@@ -30,7 +33,14 @@ def _put_one(name, result, target):
         raise RuntimeError(
             f"{name}: result type {result.dtype} can't be cast to the desired output type {target.dtype}"
         )
+    if name.partition(".")[0] in _ROWS and target.numel() == result.numel():
+        result = result.view(target.shape)
     if target.shape != result.shape:
+        if target.layout is not _C.strided:
+            raise RuntimeError(
+                f"{name}: out= of layout {target.layout} has shape {list(target.shape)} and the result {list(result.shape)}; give one of "
+                "that shape: only strided tensors are resized"
+            )
         if target.numel():
             warnings.warn(
                 f"{name}: out= has shape {list(target.shape)} and takes the result's, {list(result.shape)}; its memory may change: An output with one or more "

@@ -13,6 +13,7 @@ from adjoin import _C
 
 from ._pt_options import STORAGES, StorageType, is_skipping
 from ._pt_places import by_package, packages
+from ._tensor import set_state
 
 allowed = {}  # "module.name" -> object, as the user says
 # No file of tensors needs these modules, so nobody is advised to allow them.
@@ -100,6 +101,10 @@ class Saving:
             type(tensor), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), 0, tensor.layout,
             tensor.device, tensor.requires_grad,
         )  # fmt: skip
+
+    def state(self, tensor):
+        """What a tensor of a class has beside its values."""
+        return tensor.__getstate__()
 
     def found(self, obj, module, name):
         """Its module and name as Python 2 has them, after a look whether they lead back to it."""
@@ -228,6 +233,14 @@ def _attributes(state):
             raise pickle.UnpicklingError(f"load: the state of an object is a {type(part).__name__}, not a dict")
         found.update(part or {})
     return found
+
+
+def _stated(tensor, state):
+    """The tensor with the state that a file has for it."""
+    if type(tensor).__setstate__ is adjoin.Tensor.__setstate__:
+        _attributes(state)  # is it one?
+    set_state(tensor, state)
+    return tensor
 
 
 _KNOWN = {
@@ -375,8 +388,7 @@ class Loading:
             if not (isinstance(cls, type) and issubclass(cls, adjoin.Tensor)):
                 raise pickle.UnpicklingError(f"load: {cls!r} is no class of tensors")
             made = made.as_subclass(cls)
-        made.__dict__.update(_attributes(state))
-        return made
+        return _stated(made, state)
 
     def make(self, cls, args, kwargs):
         if isinstance(cls, UnknownClass):
@@ -393,7 +405,9 @@ class Loading:
             obj.state = state
         elif self.arrays is not None and self.arrays.holds(obj):
             obj.__setstate__(state)
-        elif isinstance(obj, adjoin.Tensor) or type(obj) in (collections.OrderedDict, collections.Counter):
+        elif isinstance(obj, adjoin.Tensor):
+            _stated(obj, state)
+        elif type(obj) in (collections.OrderedDict, collections.Counter):
             obj.__dict__.update(_attributes(state))
         elif not any(type(obj) is known for known in allowed.values()):
             raise pickle.UnpicklingError(f"load: the file gives a state to a {type(obj).__name__}, which it may not")
@@ -516,9 +530,7 @@ def unpickled(file, loading, pickle_module, arguments):
 
 
 def _with_state(made, cls, state):
-    made = made if type(made) is cls else made.as_subclass(cls)
-    made.__dict__.update(_attributes(state))
-    return made
+    return _stated(made if type(made) is cls else made.as_subclass(cls), state)
 
 
 _BY_UNPICKLER = {

@@ -2,6 +2,7 @@
 the function has read is the same."""
 
 import re
+from time import perf_counter_ns as now
 
 from . import _C, compiler, no_grad, uint8
 from ._compile import CHECK, WHOLE, _all
@@ -14,6 +15,8 @@ from .jit._traced import CONSTANT, capture, capture_dynamic, put_together
 EQUAL = 3  # recordings before a program is trusted
 KINDS = 64  # of arguments that are remembered
 SYMBOLS = 3  # sizes that may vary in one program
+TRIALS = 24  # runs of a step, in turns with its calls, before it is known what is faster; the first four warm up
+GUARD = 4_000  # nanoseconds that a call costs before its program runs
 
 
 class Known:
@@ -21,7 +24,8 @@ class Known:
 
     def __init__(self, text, calls=None):
         self.text, self.calls, self.equal, self.runs = text, calls, 0, 1
-        self.program, self.sizes, self.joint = None, [], None
+        self.program, self.sizes, self.joint, self.step = None, [], None, None
+        self.trials, self.least = 0, [1 << 60, 1 << 60]  # nanoseconds of calls, of the program
 
 
 class Replayed:
@@ -39,6 +43,7 @@ class Replayed:
         self.face.plans_clear()
         self.known, self.shapes, self.refused, self.calls = {}, {}, set(), 0
         self.memories, self.others = {}, 0
+        self.looks, self.steps = {}, {}  # of steps, by kinds of arguments
         self.verdict = "it was not called yet"
 
     def look(self, args, kwargs):
@@ -50,19 +55,22 @@ class Replayed:
         form = template((args, kwargs), leaves)
         if len({id(t) for t in leaves}) != len(leaves):  # a program could not tell them apart
             return self.function(*args, **kwargs)
-        looked = Looked(self.function, args, kwargs)
+        kind = kind_of(form, leaves)
+        looked = self.looks.get(kind)
+        if looked is None or not looked.stands():
+            looked = Looked(self.function, args, kwargs)
         if looked.trains and _C.is_grad_enabled():
-            return self.step(form, leaves, args, kwargs, looked, expected)
+            return self.step(form, leaves, args, kwargs, looked, expected, kind)
         result, program, text, writes = self.record(form, leaves, looked)
         if expected is not None:
             if (calls_of(text) != expected.calls) if expected.calls else (text != expected.text):
-                raise RuntimeError(self.difference(expected, program, text))
+                raise RuntimeError(self.difference(expected, program.handle, text))
             if expected.calls:
                 self.trust(expected, expected.program, args, kwargs, looked, writes)
                 return result
         elif self.dynamic and self.generalized(form, leaves, args, kwargs, looked, text, writes):
             return result
-        key = kind_of(form, leaves), text
+        key = kind, text
         known = self.known[key] = self.known.pop(key, None) or Known(text)  # the last one
         while len(self.known) > KINDS:
             del self.known[next(iter(self.known))]
@@ -86,22 +94,26 @@ class Replayed:
         self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
         self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
 
-    def step(self, form, leaves, args, kwargs, looked, expected):
+    def step(self, form, leaves, args, kwargs, looked, expected, kind):
         """A call that finds gradients: with what it writes, it is one program."""
         from ._stepped import NoStep, Written
 
         if _C.leaf_hooks([*leaves, *(t for _, t in looked.tensors)]):
             self.verdict = "runs as it is: a tensor has hooks, which no program would call"
             return self.function(*args, **kwargs)
-        kind = kind_of(form, leaves)
+        if expected is not None and not expected.step.fits():
+            expected = None  # settings or gradients are of another kind
         memory = self.memories.setdefault(kind, new_memory())
         with looked.watching():
             written = Written(self.call_of(form), leaves, [t for _, t in looked.tensors], memory)
-        now = Looked(self.function, args, kwargs)
-        if [contents(w) for w in now.moving] != looked.begun:  # its state was begun
+        while len(self.looks) > KINDS:
+            del self.looks[next(iter(self.looks))]
+        self.looks.pop(kind, None)
+        if [contents(w) for w in looked.moving] != looked.begun:  # its state was begun
             return written.result
+        self.looks[kind] = looked.remembered()
         try:
-            step = written.step()
+            step = written.step(looked.open_settings(), self.steps)
         except NoStep as why:
             return self.pass_on(str(why), written.result)
         if expected is not None and expected.text != step.text:
@@ -111,7 +123,9 @@ class Replayed:
         self.others += 1
         if known.equal >= EQUAL:
             known.runs, self.others = 1 if self.check else known.runs * 2, 0
-            watched, together = [*now.watched, *now.moving], Stepped(self, step, form)
+            step = known.step = known.step if known.step and known.step.is_as(step) else step
+            moving = [part for w in looked.moving for part in step.watched(w)]
+            watched, together = [*looked.watched, *moving], Stepped(self, known, form)
             self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])
             self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
         elif self.others > 8:
@@ -204,7 +218,7 @@ class Replayed:
         if known.text[0] == text[0]:
             was, now = "a constant", "the same constant with other values"
         line = now.rpartition("@")[2]
-        place = f" at {_C.program_source(program.handle, int(line))}" if line.isdigit() else ""
+        place = f" at {_C.program_source(program, int(line))}" if line.isdigit() else ""
         return (
             f"compile(replay=True): the function made other calls than those that were replayed: recorded was `{was}`, now it "
             f"is `{now}`{place}; it depends on more than its arguments, modules and numbers: leave replay out"
@@ -216,14 +230,28 @@ class Replayed:
 
 
 class Stepped:
-    """Runs a step's program, where the gradients are as they were."""
+    """Runs a step's program, where the gradients are as they were and it is the faster way."""
 
-    def __init__(self, replayed, step, form):
-        self.replayed, self.step, self.form = replayed, step, form
+    def __init__(self, replayed, known, form):
+        self.replayed, self.known, self.step, self.form = replayed, known, known.step, form
 
     def __call__(self, given):
-        if self.step.fits():
-            return self.step.run(given)
+        if not self.step.fits():
+            return self.calls(given)
+        known = self.known
+        if known.trials >= TRIALS:
+            if known.least[1] + GUARD <= 1.02 * known.least[0] or not TRIALS:
+                return self.step.run(given)
+            return self.replayed.pass_on("its program is not faster than its calls", self.calls(given))
+        way, begin = known.trials % 2, now()
+        result = self.step.run(given) if way else self.calls(given)
+        took = now() - begin
+        if known.trials >= 4:
+            known.least[way] = min(known.least[way], took)
+        known.trials += 1
+        return result
+
+    def calls(self, given):
         args, kwargs = rebuilt(self.form, given)
         return self.replayed.function(*args, **kwargs)
 

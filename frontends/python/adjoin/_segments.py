@@ -7,15 +7,12 @@ import adjoin
 __all__ = ["segment_reduce"]
 
 _EMPTY = {"sum": 0.0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1.0}
-_SCATTERED = {"sum": "sum", "mean": "sum", "max": "amax", "min": "amin", "prod": "prod"}
 
 
 def _lengths(data, lengths, offsets, axis, unsafe):
     """How many rows each segment has: (batch..., segments)."""
     if (lengths is None) == (offsets is None):
         raise RuntimeError("segment_reduce: either lengths or offsets must be defined, and not both")
-    if not 0 <= axis < data.dim():
-        raise RuntimeError(f"segment_reduce: axis {axis} of data of {data.dim()} dimensions; count it from the front")
     name, given = ("lengths", lengths) if offsets is None else ("offsets", offsets)
     if given.dtype not in (adjoin.int32, adjoin.int64):
         raise RuntimeError(f"segment_reduce: {name} must be int32 or int64, not {given.dtype}")
@@ -39,6 +36,33 @@ def _lengths(data, lengths, offsets, axis, unsafe):
     return lengths.long()
 
 
+class _Best(adjoin.autograd.Function):
+    """The largest or smallest row of each segment: those that are it share the gradient, and NaN is it where there is one."""
+
+    @staticmethod
+    def forward(ctx, used, index, made, kind):
+        made = made.scatter_reduce(0, index, used, kind, include_self=True)
+        hit = (used == made.gather(0, index)) | used.isnan()
+        ctx.save_for_backward(index, hit, made.new_zeros(made.shape).scatter_add(0, index, hit.to(made.dtype)))
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        index, hit, count = ctx.saved_tensors
+        return (grad / count).gather(0, index).where(hit, 0.0), None, None, None
+
+
+def _product(used, index, made):
+    """The product of each segment. The derivative by the only NaN is the product of the others, as by a zero."""
+    bad = used.isnan()
+    if not bool(bad.any()):
+        return made.scatter_reduce(0, index, used, "prod", include_self=True)
+    count = made.new_zeros(made.shape).scatter_add(0, index, bad.to(made.dtype))
+    alone = made.new_zeros(made.shape).scatter_add(0, index, used.where(bad, 0.0)) + (count == 0).to(made.dtype)
+    alone = alone * made.new_ones(made.shape).masked_fill(count > 1, math.nan)
+    return made.scatter_reduce(0, index, used.masked_fill(bad, 1.0), "prod", include_self=True) * alone
+
+
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     """Neighbouring rows along ``axis`` as one: their sum, mean, max, min or prod.
 
@@ -53,6 +77,9 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce: indices are not supported yet; give lengths or offsets")
     if not data.is_floating_point():
         raise RuntimeError(f"segment_reduce: data is {data.dtype}; a floating one is wanted")
+    if not -data.dim() <= axis < data.dim():
+        raise RuntimeError(f"segment_reduce: axis {axis} of data of {data.dim()} dimensions")
+    axis %= data.dim()
     counts = _lengths(data, lengths, offsets, axis, unsafe)
     front, tail, n, rows = data.shape[:axis], data.shape[axis + 1 :], counts.shape[-1], data.shape[axis]
     groups = math.prod(front)
@@ -67,7 +94,12 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     start = _EMPTY[reduce] if initial is None else float(initial)
     made = data.new_full((groups * n, *tail), 0.0 if reduce == "mean" and initial is None else start)
     index = target.reshape(-1, *[1] * len(tail)).expand(used.shape)
-    made = made.scatter_reduce(0, index, used, _SCATTERED[reduce], include_self=True)
+    if reduce in ("max", "min"):
+        made = _Best.apply(used, index, made, "a" + reduce)
+    elif reduce == "prod":
+        made = _product(used, index, made)
+    else:
+        made = made.scatter_reduce(0, index, used, "sum", include_self=True)
     if reduce == "mean":
         several = (counts if initial is None else counts.clamp(min=1)).reshape(-1, *[1] * len(tail))
         made = made / several.to(made.dtype)

@@ -168,8 +168,19 @@ def _rebuild_meta(dtype, shape, strides, requires_grad):
 
 def _rebuild_subclass(cls, t, state):
     t = t if cls is Tensor else Tensor._make_subclass(cls, t, t.requires_grad)
-    t.__dict__.update(state)
+    set_state(t, state)
     return t
+
+
+def set_state(obj, state):
+    """Gives a tensor what it has beside its values: attributes, those in slots, or what its class makes of a state of its own."""
+    if type(obj).__setstate__ is not Tensor.__setstate__:
+        obj.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    obj.__dict__.update(attributes or {})
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
 
 
 def _rebuild_parts(op, args, requires_grad):
@@ -192,7 +203,7 @@ def _reduce_ex(self, protocol):
     plain = _reduce_plain(self)
     if type(self) is Tensor and not self.__dict__:
         return plain
-    return _rebuild_further, (type(self), *plain, dict(self.__dict__))
+    return _rebuild_further, (type(self), *plain, self.__getstate__())
 
 
 def _rebuild_further(cls, function, args, state):
@@ -204,7 +215,7 @@ def _copy(self):
     made = self.detach().requires_grad_(self.requires_grad)
     if type(self) is Tensor and not self.__dict__:
         return made
-    return _rebuild_subclass(type(self), made, self.__dict__)
+    return _rebuild_subclass(type(self), made, self.__getstate__())
 
 
 def _deepcopy(self, memo):
@@ -226,7 +237,10 @@ def _deepcopy(self, memo):
     if type(self) is not type(made):
         made = Tensor._make_subclass(type(self), made, self.requires_grad)
     memo[id(self)] = made
-    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if type(self).__getstate__ is object.__getstate__:
+        set_state(made, copy.deepcopy(self.__getstate__(), memo))
+    else:
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return made
 
 
@@ -256,6 +270,9 @@ def _copied(self, memo):
     if made is not None:
         return made
     self = _C.wrapper_strided(self, "deepcopy")
+    if self.is_meta and type(self) is not Tensor:
+        with _C.no_grad():
+            return self.clone()  # its class may hold the values, and copies them
     if self.is_meta or not self.numel():
         return self.detach().clone()
     key = "adjoin memory", self._storage_info()[3]
@@ -363,7 +380,13 @@ def _resize(self, *sizes, memory_format=None):
     if self.requires_grad:
         raise RuntimeError("resize_: a tensor that requires grad cannot be resized")
     sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    return _C.tensor_resize(self, tuple(sizes))
+    if memory_format is _C.preserve_format:
+        raise RuntimeError("resize_: Unsupported memory format preserve_format: a new shape keeps no order; name one")
+    _C.tensor_resize(self, tuple(sizes))
+    if memory_format not in (None, _C.contiguous_format):
+        order = _op("empty")(tuple(sizes), device="meta", memory_format=memory_format).stride()
+        _C.tensor_set(self, self.detach().view(-1), self.storage_offset(), tuple(sizes), order)
+    return self
 
 
 def _set(self, source=None, storage_offset=0, size=None, stride=None):

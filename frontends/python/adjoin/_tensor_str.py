@@ -217,6 +217,13 @@ def _str_intern(inp, *, tensor_contents=None):
 
 def tensor_repr(self, *, tensor_contents=None):
     """What repr(tensor) is; ``tensor_contents``: what stands in place of the numbers."""
+    told = _told(self, tensor_contents)
+    if type(self) is not _C.Tensor and getattr(self, "_is_param", False):  # a parameter of a class of its own
+        return f"Parameter({told})"
+    return told
+
+
+def _told(self, tensor_contents):
     with _C.DisableTorchFunctionSubclass(), _C.no_grad():
         notes = _suffixes(self)
         name = "tensor(" if type(self) in (_C.Tensor,) else type(self).__name__ + "("

@@ -38,8 +38,8 @@ class TypedStorage:
             given = wrap_storage
         if isinstance(given, (UntypedStorage, TypedStorage)):
             self._row = _row_of(given.untyped(), dtype)
-        elif isinstance(given, int):
-            self._row = _op("empty")((given,), dtype=dtype, device=device)
+        elif hasattr(given, "__index__"):
+            self._row = _op("empty")((given.__index__(),), dtype=dtype, device=device)
         else:
             self._row = _C.tensor(list(given), dtype=dtype, device=device)
         self.dtype = dtype

@@ -104,6 +104,12 @@ def resolve_neg(input):
 
 def resize_as_(input, the_template, *, memory_format=None):
     """The tensor itself in the shape of another one; the memory grows if it must."""
+    if memory_format is _C.preserve_format:
+        orders = (_C.contiguous_format, _C.channels_last, _C.channels_last_3d)
+        ranks = {_C.channels_last: 4, _C.channels_last_3d: 5}
+        rank = the_template.dim()
+        fits = (f for f in orders if ranks.get(f, rank) == rank and the_template.is_contiguous(memory_format=f))
+        memory_format = next(fits, None)
     return input.resize_(tuple(the_template.shape), memory_format=memory_format)
 
 

@@ -1,6 +1,5 @@
 """adjoin.func: modules as functions of their parameters, and derivatives as functions."""
 
-import contextlib
 import functools
 
 import adjoin
@@ -32,8 +31,9 @@ def debug_unwrap(tensor, *, recurse=True):
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """``module(*args, **kwargs)`` with other parameters and buffers, given by name in one dictionary or several.
 
-    What shares a tensor in the module shares the given one too, unless ``tie_weights`` is False. ``strict``: all
-    names must be given and known.
+    What shares a tensor in the module shares the given one too, unless ``tie_weights`` is False. A name that the module lacks is an
+    attribute during the call. What the call puts into a place (``self.running = ...``) is found in the dictionary afterwards.
+    ``strict``: all names must be given and known.
     """
     given = parameter_and_buffer_dicts
     if not isinstance(given, dict):
@@ -44,93 +44,9 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         if twice:
             raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: tensor for d in given for name, tensor in d.items()}
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
-    return _call_with(module, given, args, kwargs or {}, tie_weights, strict)
-
-
-def _call_with(module, given, args, kwargs, tie_weights, strict):
-    with replaced(module, given, tie_weights, strict):
-        return module(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def replaced(module, given, tie_weights, strict):
-    """Inside, the tensors of ``given`` stand in the places of their names, {name: (home, key)}; what the program then puts there
-    instead is found in ``given`` afterwards."""
-    places = _places(module) if tie_weights or strict else {}
-    chosen = _tied(places, given) if tie_weights else dict(given)
-    if strict:
-        unknown, missing = sorted(chosen.keys() - places.keys()), sorted(places.keys() - chosen.keys())
-        if unknown or missing:
-            parts = [f"Unexpected key(s): {', '.join(map(repr, unknown))}."] if unknown else []
-            parts += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
-            raise RuntimeError(f"Error(s) in strict functional_call of {type(module).__name__}: {' '.join(parts)}")
-    with contextlib.ExitStack() as undo:
-        for name, tensor in chosen.items():
-            if tensor is not None and not isinstance(tensor, adjoin.Tensor):
-                raise TypeError(f"functional_call: {name}: {tensor} is not an instance of torch.Tensor")
-            home, key = places[name] = places[name] if name in places else _find(module, name)
-            undo.callback(_put, home, key, _put(home, key, tensor))
-        try:
-            yield {name: places[name] for name in chosen}
-        finally:
-            for name in given:
-                home, key = places[name]
-                now = home.get(key) if isinstance(home, dict) else getattr(home, key, None)
-                if now is not None and now is not given[name]:
-                    given[name] = now
-
-
-def _put(home, key, tensor):
-    """Exchanges a parameter or buffer in its dictionary, any other attribute in its module; gives what stood there."""
-    if not isinstance(home, dict):
-        from .nn.utils._named_member_accessor import swap_tensor
-
-        return swap_tensor(home, key, tensor, allow_missing=True)
-    before = home.get(key)
-    home[key] = tensor
-    return before
-
-
-def _places(module):
-    """{full name: (dictionary, key)} of all parameters and buffers."""
-    found = {}
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for tensors in (part._parameters, part._buffers):
-            for key, tensor in tensors.items():
-                if tensor is not None:
-                    found[f"{prefix}.{key}" if prefix else key] = tensors, key
-    return found
-
-
-def _find(module, name):
-    *path, key = name.split(".")
-    for part in path:
-        if not hasattr(module, part):
-            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-        module = getattr(module, part)
-    for tensors in (module._parameters, module._buffers):
-        if key in tensors:
-            return tensors, key
-    return module, key
-
-
-def _tied(places, given):
-    """``given`` with every other name of the same tensors."""
-    names = {}
-    for name, (tensors, key) in places.items():
-        names.setdefault(id(tensors[key]), []).append(name)
-    chosen = dict(given)
-    for group in names.values():
-        own = [name for name in group if name in given]
-        if len({id(given[name]) for name in own}) > 1:
-            raise ValueError(
-                f"functional_call got multiple values for keys {sorted(own)}, which are tied. "
-                "Consider using tie_weights=False"
-            )
-        for name in group if own else ():
-            chosen.setdefault(name, given[own[0]])
-    return chosen
+    return adjoin.nn.utils.stateless._functional_call(
+        module, given, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
 
 def _outputs(tree, recorded, recording=False, leaves=()):

@@ -1,9 +1,12 @@
 """adjoin.futures: results that come later, from other threads."""
 
+import logging
 import threading
 import types
 
 __all__ = ["Future", "collect_all", "wait_all"]
+
+_log = logging.getLogger("adjoin.futures")
 
 
 class Future:
@@ -51,25 +54,41 @@ class Future:
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()
         for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback):
+        """Whoever sets a value is not to suffer from a callback's error; it is told."""
+        try:
             callback(self)
+        except Exception as error:
+            _log.error("Got the following error when running the callback: %s: %s", type(error).__name__, error)
 
     def add_done_callback(self, callback):
-        """callback(self) is called when the value is there: at once if it is."""
+        """callback(self) is called when the value is there: at once if it is. Its error is logged, and goes nowhere else."""
         with self._changed:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
+
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future: it belongs to its process; send its value()")
 
     def then(self, callback):
-        """The future of callback(self)."""
+        """The future of callback(self); where that raises, a RuntimeError that tells of it, with the error as its cause."""
         after = Future()
 
         def run(before):
             try:
-                after.set_result(callback(before))
+                result = callback(before)
             except Exception as error:
-                after.set_exception(error)
+                told = RuntimeError(
+                    f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                )
+                told.__cause__ = error
+                after.set_exception(told)
+            else:
+                after.set_result(result)
 
         self.add_done_callback(run)
         return after

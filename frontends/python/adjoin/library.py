@@ -5,6 +5,7 @@ An op of this kind stands in the registry like any other: every language that lo
 """
 
 import collections.abc
+import contextlib
 import inspect
 import re
 import types
@@ -291,6 +292,12 @@ class CustomOpDef:
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"
 
+    @property
+    def _opoverload(self):
+        from . import ops
+
+        return getattr(getattr(ops, self._namespace), self._name).default
+
     def register_kernel(self, device_types, fn=None, /):
         """What runs on these devices; as a decorator too."""
         return register_kernel(self, device_types, fn)
@@ -421,14 +428,29 @@ def get_ctx():
     )
 
 
-def define(qualname, schema, *, lib=None, tags=()):
-    """An op without a kernel yet: impl() gives it some."""
+def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
+    """An op without a kernel yet: impl() gives it some. ``define(library, "f(Tensor x) -> Tensor")`` decorates its kernel."""
+    if isinstance(qualname, Library):
+        return lambda f: (qualname.impl(qualname.define(schema, alias_analysis), f), f)[1]
     _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """A kernel of an op, by devices or by PyTorch's names of keys."""
+    """A kernel of an op, by devices or by PyTorch's names of keys. ``impl(library, "f", "CPU")`` decorates one, too."""
+    if isinstance(qualname, Library):
+        key = func if isinstance(func, str) else ""
+        return lambda f: (qualname.impl(types, f, key), f)[1]
     return register_kernel(qualname, "" if types == "default" else types, func)
+
+
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    """A Library for the time of a block: what it has registered is undone after it."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 class Library:
@@ -437,7 +459,7 @@ class Library:
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
             raise ValueError(f"Library: kind is {kind!r}; DEF, FRAGMENT and IMPL are known")
-        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self.ns, self.kind, self.dispatch_key, self._registered = ns, kind, dispatch_key, []
 
     def define(self, schema, alias_analysis="", *, tags=()):
         """Defines an op; returns its name."""
@@ -461,3 +483,11 @@ class Library:
                 f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"
             )
         register_kernel(name, [key], fn)
+        self._registered.append((name, _DEVICES[key]))
+
+    def _destroy(self):
+        """Takes back the kernels that this library has given; an op that it has defined stays, and says that it has no kernel."""
+        for name, device in self._registered:
+            if name in _definitions:
+                _definitions[name].kernels.pop(device, None)
+        self._registered.clear()

@@ -23,12 +23,75 @@ def _limits(dtype, sign):
     return iinfo(dtype).max if sign > 0 else iinfo(dtype).min
 
 
+def _canonical_dim(dim, ndim):
+    """The dimensions that a reduction of so many goes over, from 0 on and rising; None and () are all."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    found = []
+    for d in (dim,) if isinstance(dim, int) else tuple(dim):
+        if not -builtins.max(ndim, 1) <= d < builtins.max(ndim, 1):
+            raise IndexError(f"Dimension out of range: {d} of a tensor of {ndim} dimensions")
+        found.append(d % builtins.max(ndim, 1))
+    if len(set(found)) < len(found):
+        raise RuntimeError(f"masked: a dimension stands twice in {dim}")
+    return tuple(sorted(found))
+
+
+def _input_mask(input, *args, mask=None, **settings):
+    """The mask that a call has, spread to the shape and put into the layout of the input."""
+    if mask is None:
+        raise ValueError("_input_mask: the call has no mask")
+    if mask.layout is not _C.strided and input.layout is not _C.strided:
+        from . import _masked_sparse
+
+        places, values = _masked_sparse._spread(mask, input.shape)
+        spread = _op("_::sparse_coo")(places, values, list(input.shape), True)
+        return spread if input.layout is _C.sparse_coo else spread.to_sparse_csr()
+    mask = mask if mask.layout is _C.strided else mask.to_dense()
+    mask = mask.bool().expand(input.shape)
+    if input.layout is _C.sparse_coo:
+        return mask.to_sparse(input.sparse_dim())
+    return mask if input.layout is _C.strided else mask.to_sparse_csr()
+
+
+def _output_mask(op, input, *args, **settings):
+    """Where the result of a call, with the mask among its settings, has a value: where an element takes part."""
+    spread = _input_mask(input, mask=settings.get("mask"))
+    if op in (softmax, log_softmax, softmin, normalize, cumsum, cumprod, logaddexp):
+        return spread
+    if op not in (sum, prod, amax, amin, argmax, argmin, mean, median, norm, var, std, logsumexp):
+        raise ValueError(f"_output_mask: {op!r} is neither a reduction nor a scan of this module")
+    at = 1 if op is norm else 0
+    dim = args[at] if len(args) > at else settings.get("dim", -1 if op is median else None)
+    spread = spread if spread.layout is _C.strided else spread.to_dense()
+    dims = _canonical_dim(dim, input.dim())
+    return spread.any(dims, keepdim=settings.get("keepdim", False)) if dims else spread
+
+
 def _dims(dim, input):
-    """The dimensions of a reduction, from 0 on."""
-    if dim is None:
-        return tuple(range(input.dim()))
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return tuple(range(input.dim())) if not dims else tuple(d % builtins.max(input.dim(), 1) for d in dims)
+    return _canonical_dim(dim, input.dim())
+
+
+def _reduction_identity(name, input, *args):
+    """What stands in the place of an element that a mask leaves out: a tensor without dimensions, or None where there is nothing."""
+    op, real = globals().get(name.rpartition(".")[2]), not input.is_complex()
+    if op in (var, std) or (op in (mean, median) and not input.is_floating_point()):
+        return None
+    if op in (sum, cumsum):
+        value = 0
+    elif op in (prod, cumprod):
+        value = 1
+    elif op is norm:
+        value = math.inf if args and args[0] == -math.inf else 0
+    elif op in (mean, median):
+        value = math.nan
+    elif op is logsumexp:
+        value = _limits(input.dtype, -1) if real else -math.inf
+    elif real and op in (amax, argmax, amin, argmin):
+        value = _limits(input.dtype, -1 if op in (amax, argmax) else 1)
+    else:
+        raise NotImplementedError(f"_reduction_identity: {name} of {input.dtype} has none")
+    return _op("full")((), value, dtype=input.dtype, device=input.device)
 
 
 def _parts(input, mask, dtype=None):
@@ -42,6 +105,7 @@ def _parts(input, mask, dtype=None):
         mask = _C.find_op("ones")((), dtype=_C.bool, device=input.device)
     if mask.dtype is not _C.bool:
         raise TypeError(f"masked: the mask must be bool, it is {mask.dtype}")
+    mask = mask if mask.layout is _C.strided else mask.to_dense()
     return input, mask.expand(input.shape)
 
 

@@ -137,6 +137,8 @@ def _names():
             value = inspect.getattr_static(owner, name, None)
             if value is None and not name.startswith("_"):
                 value = getattr(owner, name, None)
+            if isinstance(value, (staticmethod, classmethod)):  # no tensor to ask
+                continue
             if isinstance(value, _OP) or (owner is adjoin.Tensor and callable(value)):
                 found.setdefault(value, f"{home}.{name}")
     return found
@@ -190,5 +192,5 @@ def is_tensor_method_or_property(func):
 def _callables(owner):
     for name in dir(owner):
         value = inspect.getattr_static(owner, name, None)
-        if callable(value):
+        if callable(value) and not isinstance(value, (staticmethod, classmethod)):
             yield value

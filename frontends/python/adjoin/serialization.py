@@ -123,6 +123,7 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         zipped = io.BytesIO()
         _written(obj, zipped, "archive")
         bring(pieces(zipped), f)
+        _flushed(f)
         return
     if isinstance(f, (str, bytes, os.PathLike)):
         path = os.fsencode(f)
@@ -133,8 +134,15 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         _written(obj, path, root)
     elif hasattr(f, "write"):
         _written(obj, f, "archive")
+        _flushed(f)
     else:
         raise _no_file("save", "writing", "write", f)
+
+
+def _flushed(f):
+    """What was saved can be read by its name, though the file is still open."""
+    if hasattr(f, "flush"):
+        f.flush()
 
 
 class _NoFile(AttributeError, TypeError):
@@ -188,7 +196,12 @@ def load(
     source, mapped = _source(f, is_path, True if mmap is None and is_path and is_skipping() else mmap)
     count = len(source) if begin is not None and not isinstance(source, str) else 0
     source, mapped = with_byte_order(source, mapped)
-    file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
+    try:
+        file = _C.pt_open(source, mapped, not mapped if check_sums is None else check_sums)
+    except RuntimeError:
+        if not _holds_program(source):
+            raise
+        return _program(source, weights_only, map_location)
     if _C.pt_length(file) < count:
         f.seek(begin + _C.pt_length(file))  # what else was written to it can be read next
     loading = Loading(weights_only, map_location)
@@ -203,6 +216,27 @@ def load(
             raise
     loading.file = file
     return _C.pt_run(file, loading)
+
+
+def _holds_program(source):
+    """Whether a path or bytes are an archive that jit.save() has written."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(source if isinstance(source, str) else io.BytesIO(source)) as archive:
+            return "program/program.ajir" in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def _program(source, weights_only, map_location):
+    if weights_only:
+        raise RuntimeError(
+            "load: Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: the file holds a program; "
+            "jit.load() reads it, or load(..., weights_only=False) where it is trusted"
+        )
+    warnings.warn("load: the file holds a program, so jit.load() reads it; call that", stacklevel=3)
+    return adjoin.jit.load(source if isinstance(source, str) else io.BytesIO(source), map_location)
 
 
 def _position(f):

@@ -36,7 +36,7 @@ bool foreign_number(PyObject* o, aj_value* v, Scratch& scratch) {
   if (PyIndex_Check(o)) {
     Ref number(PyNumber_Index(o));
     if (number) return plain_number(number.get(), v);
-    PyErr_Clear();
+    forget_error();
   }
   if (PyComplex_Check(o) || strstr(Py_TYPE(o)->tp_name, "complex")) {
     auto* pair = static_cast<double*>(scratch.take(2));
@@ -50,7 +50,7 @@ bool foreign_number(PyObject* o, aj_value* v, Scratch& scratch) {
   v->tag = AJ_FLOAT;
   v->v.f = PyFloat_AsDouble(o);
   if (!PyErr_Occurred()) return true;
-  PyErr_Clear();
+  forget_error();
   return false;
 }
 
@@ -75,7 +75,7 @@ Match large_number(PyObject* o, aj_value* v, const DLDataType* among) {
   Ref whole(PyNumber_Index(o));
   unsigned long long bits = whole ? PyLong_AsUnsignedLongLong(whole.get()) : 0;
   if (PyErr_Occurred() || !among) {
-    PyErr_Clear();
+    forget_error();
     too_big(o);
     return Match::Error;
   }
@@ -124,7 +124,7 @@ bool number_of_tensor(PyObject* o, aj_value* v, Scratch& scratch) {
   if (!is_tensor(o) || tensor_of(o)->dl.ndim != 0 || requires_grad(tensor_of(o))) return false;
   Ref number(item_of(tensor_of(o)));
   if (number && as_number(number.get(), v, scratch)) return true;
-  PyErr_Clear();
+  forget_error();
   return false;
 }
 
@@ -140,7 +140,7 @@ bool int_argument(PyObject* o, int64_t* out) {
     return false;
   Ref number(PyNumber_Index(o));
   if (number && PyLong_CheckExact(number.get())) return int_argument(number.get(), out);
-  PyErr_Clear();
+  forget_error();
   return false;
 }
 

@@ -77,7 +77,7 @@ void drop_buffer(void* context) {
 
 bool get_buffer(PyObject* o, Py_buffer* b) {
   if (PyObject_GetBuffer(o, b, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE) == 0) return true;
-  PyErr_Clear();
+  forget_error();
   return PyObject_GetBuffer(o, b, PyBUF_FORMAT | PyBUF_STRIDES) == 0;
 }
 

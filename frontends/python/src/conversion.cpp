@@ -71,7 +71,7 @@ void explain_name(PyObject* name) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   Ref hint(call_helper("adjoin._hints", "dtype_meant", &name, 1));
-  PyErr_Clear();
+  forget_error();
   if (!hint || PyUnicode_GET_LENGTH(hint.get()) == 0) return PyErr_Restore(type, value, traceback);
   Ref old_type(type), old_value(value), old_traceback(traceback);
   PyErr_Format(PyExc_RuntimeError, "to: no device is called %R%U", name, hint.get());

@@ -334,7 +334,7 @@ DLDevice host_device() {
   if (unlikely(!asked)) {
     asked = true;
     if (failed(core->device_find(str("cpu"), &type)))
-      PyErr_Clear();  // whoever allocates gets the reason
+      forget_error();  // whoever allocates gets the reason
   }
   return {kDLCPU, 0};
 }

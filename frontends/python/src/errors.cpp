@@ -103,8 +103,14 @@ int find_interrupt(const aj_status* s) {
 
 }  // namespace
 
+void forget_error() {
+  const bool interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+  PyErr_Clear();
+  if (unlikely(interrupt)) PyErr_SetInterrupt();
+}
+
 PyObject* raise(aj_status* s) {
-  if (PyErr_Occurred()) PyErr_Clear();  // the status tells more
+  if (PyErr_Occurred()) forget_error();  // the status tells more
   int i = find_pending(s);
   if (i < 0) i = find_interrupt(s);
   Ref e(i >= 0 ? Py_NewRef(pending[static_cast<size_t>(i)].exception) : exception_of(s));
@@ -140,7 +146,7 @@ aj_status* status_from_python() {
   Py_XDECREF(traceback);
   Ref text(PyObject_Str(value));
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (!words) PyErr_Clear();
+  if (!words) forget_error();
   bool interrupt = PyErr_GivenExceptionMatches(value, PyExc_KeyboardInterrupt);
   if (pending.size() == kUnderWay) {
     Ref oldest(pending.front().exception);

@@ -39,7 +39,7 @@ class Application {
 
   PyObject* run() {
     ctx_ = Ref(context_type.tp_new(&context_type, nullptr, nullptr));
-    if (!ctx_ || !look_at_inputs()) return nullptr;
+    if (!ctx_ || !look_at_class() || !look_at_inputs()) return nullptr;
     if (recording_ && !make_node()) return nullptr;
     Ref result(forward());
     if (!result || !recording_) return result.release();
@@ -48,6 +48,33 @@ class Application {
 
  private:
   FunctionState& state() { return *reinterpret_cast<ContextObject*>(ctx_.get())->state; }
+
+  bool look_at_class() {
+    PyObject* own_setup = helper("adjoin.autograd.function", "_default_setup_context");
+    setup_ = Ref(PyObject_GetAttrString(cls_, "setup_context"));
+    forward_ = Ref(PyObject_GetAttrString(cls_, "forward"));
+    if (!own_setup || !setup_ || !forward_) return false;
+    split_ = setup_.get() != own_setup;
+    if (split_) add_defaults();
+    return true;
+  }
+
+  // setup_context sees all of forward's arguments, also those that the call has left out.
+  void add_defaults() {
+    PyObject* f = forward_.get();
+    const Py_ssize_t bound = PyMethod_Check(f);
+    if (bound) f = PyMethod_GET_FUNCTION(f);
+    PyObject* defaults = PyFunction_Check(f) ? PyFunction_GetDefaults(f) : nullptr;
+    if (!defaults) return;
+    const Py_ssize_t known = PyTuple_GET_SIZE(defaults);
+    const auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(f));
+    const Py_ssize_t missing = code->co_argcount - bound - n_;
+    if (missing <= 0 || missing > known) return;
+    with_defaults_.assign(args_, args_ + n_);
+    for (Py_ssize_t i = known - missing; i < known; ++i)
+      with_defaults_.push_back(PyTuple_GET_ITEM(defaults, i));
+    args_ = with_defaults_.data(), n_ += missing;
+  }
 
   bool look_at_inputs() {
     FunctionState& s = state();
@@ -90,21 +117,16 @@ class Application {
 
   PyObject* forward() {
     GradOff off;
-    PyObject* own_setup = helper("adjoin.autograd.function", "_default_setup_context");
-    Ref setup(PyObject_GetAttrString(cls_, "setup_context")),
-        f(PyObject_GetAttrString(cls_, "forward"));
-    if (!own_setup || !setup || !f) return nullptr;
-    bool split = setup.get() != own_setup;
     std::vector<PyObject*> all;
-    if (!split) all.push_back(ctx_.get());
+    if (!split_) all.push_back(ctx_.get());
     all.insert(all.end(), args_, args_ + n_);
-    Ref result(PyObject_Vectorcall(f.get(), all.data(), all.size(), nullptr));
-    if (!result || !split) return result.release();
+    Ref result(PyObject_Vectorcall(forward_.get(), all.data(), all.size(), nullptr));
+    if (!result || !split_) return result.release();
     Ref inputs(PyTuple_New(n_));
     for (Py_ssize_t i = 0; inputs && i < n_; ++i)
       PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args_[i]));
     PyObject* three[] = {ctx_.get(), inputs.get(), result.get()};
-    Ref done(inputs ? PyObject_Vectorcall(setup.get(), three, 3, nullptr) : nullptr);
+    Ref done(inputs ? PyObject_Vectorcall(setup_.get(), three, 3, nullptr) : nullptr);
     return done ? result.release() : nullptr;
   }
 
@@ -191,10 +213,11 @@ class Application {
   PyObject* cls_;
   PyObject* const* args_;
   Py_ssize_t n_;
-  Ref ctx_;
+  Ref ctx_, setup_, forward_;
   HeldNode node_;
   std::vector<aj_tensor*> inputs_;
-  bool recording_ = false;
+  std::vector<PyObject*> with_defaults_;
+  bool recording_ = false, split_ = false;
 };
 
 bool any_wrapped(PyObject* const* args, Py_ssize_t n) {

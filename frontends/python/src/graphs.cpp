@@ -4,6 +4,7 @@
 #include <adjoin/abi/passes.h>
 #include <adjoin/abi/program.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "dtype.hpp"
@@ -18,12 +19,7 @@ constexpr const char* kCapsule = kProgramCapsule;
 
 const aj_programs* table() { return extension<aj_programs>("x.program", "jit", "libaj_graph.so"); }
 
-PyObject* capsule(aj_object* steal) {
-  PyObject* made = PyCapsule_New(
-      steal, kCapsule, [](PyObject* c) { core->release(PyCapsule_GetPointer(c, kCapsule)); });
-  if (!made) core->release(steal);
-  return made;
-}
+PyObject* capsule(aj_object* steal) { return program_capsule(steal); }
 aj_object* program_of(PyObject* o) {
   return table() ? static_cast<aj_object*>(PyCapsule_GetPointer(o, kCapsule)) : nullptr;
 }
@@ -324,7 +320,64 @@ PyObject* passes(PyObject*, PyObject* args) {
   return failed(found->apply(p, which, &made)) ? nullptr : capsule(made);
 }
 
+// program_numbers(p, parameter): (call, number, the input that the call takes first or None) of
+// each call that has a constant number for the parameter of this name.
+PyObject* numbers(PyObject*, PyObject* args) {
+  PyObject* o;
+  const char* name;
+  aj_object* p;
+  if (!PyArg_ParseTuple(args, "Os", &o, &name) || !(p = program_of(o))) return nullptr;
+  Ref list(PyList_New(0));
+  for (uint32_t call = 0; list; ++call) {
+    aj_value v{};
+    uint32_t first;
+    if (failed(table()->number(p, str(name), &call, &v, &first))) return nullptr;
+    if (call == UINT32_MAX) break;
+    Ref number(v.tag == AJ_INT ? PyLong_FromLongLong(v.v.i) : PyFloat_FromDouble(v.v.f));
+    Ref input(first == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(first));
+    Ref item(number && input ? Py_BuildValue("(IOO)", call, number.get(), input.get()) : nullptr);
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+// program_lift(p, call, parameter, i): that number is the i-th input from now on.
+PyObject* lift(PyObject*, PyObject* args) {
+  PyObject* o;
+  unsigned call, input;
+  const char* name;
+  aj_object* p;
+  if (!PyArg_ParseTuple(args, "OIsI", &o, &call, &name, &input) || !(p = program_of(o)) ||
+      failed(table()->lift(p, call, str(name), input)))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+// program_view(p, i, base, from, as): input i is made of the base-th; the tensors are of their
+// kind.
+PyObject* view(PyObject*, PyObject* args) {
+  PyObject *o, *from, *as;
+  unsigned input, base;
+  aj_object* p;
+  if (!PyArg_ParseTuple(args, "OIIO!O!", &o, &input, &base, &tensor_type, &from, &tensor_type,
+                        &as) ||
+      !(p = program_of(o)))
+    return nullptr;
+  void* data;
+  uint64_t bytes, id, begin, at;
+  if (failed(core->tensor_storage(tensor_of(from), &data, &bytes, &begin, &id)) ||
+      failed(core->tensor_storage(tensor_of(as), &data, &bytes, &at, &id)))
+    return nullptr;
+  DLTensor like = tensor_of(as)->dl;
+  like.byte_offset = (at - begin) / std::max(1, like.dtype.bits / 8);
+  if (failed(table()->view(p, input, base, &tensor_of(from)->dl, &like))) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"program_numbers", numbers, METH_VARARGS, nullptr},
+    {"program_lift", lift, METH_VARARGS, nullptr},
+    {"program_view", view, METH_VARARGS, nullptr},
     {"program_passes", passes, METH_VARARGS, nullptr},
     {"program_generalize", generalize, METH_VARARGS, nullptr},
     {"program_open", open, METH_NOARGS, nullptr},
@@ -354,6 +407,13 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+PyObject* program_capsule(aj_object* steal) {
+  PyObject* made = PyCapsule_New(
+      steal, kCapsule, [](PyObject* c) { core->release(PyCapsule_GetPointer(c, kCapsule)); });
+  if (!made) core->release(steal);
+  return made;
+}
 
 int init_graphs(PyObject* module) {
   return PyModule_AddFunctions(module, functions) < 0 ? -1 : init_scripts(module);

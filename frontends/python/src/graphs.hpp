@@ -7,6 +7,7 @@ namespace adjoin::py {
 
 constexpr const char* kProgramCapsule = "adjoin.program";
 
-int init_scripts(PyObject* module);  // scripts.cpp: scripted ones
+PyObject* program_capsule(aj_object* steal);  // NULL with an error set
+int init_scripts(PyObject* module);           // scripts.cpp: scripted ones
 
 }  // namespace adjoin::py

@@ -193,7 +193,7 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   if (given(a[2]) && PyDict_SetItemString(keywords.get(), "copy", a[2]) < 0) return nullptr;
   Ref capsule(PyObject_Call(f.get(), none.get(), keywords.get()));
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // from before version 1
-    PyErr_Clear();
+    forget_error();
     capsule = Ref(PyObject_CallNoArgs(f.get()));
   }
   return capsule && (t = take_capsule(capsule.get())) ? wrap(t) : nullptr;

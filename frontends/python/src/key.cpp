@@ -34,7 +34,7 @@ class View {
     bool recording = history && autograd->grad_mode();
     plain_ = !recording && is_strided(t) && !watched(t);
     if (unlikely(plain_ && !settled(t))) {
-      PyErr_Clear();  // the ops of the other way say it again
+      forget_error();  // the ops of the other way say it again
       plain_ = false;
     }
     ndim_ = t->dl.ndim;
@@ -145,7 +145,7 @@ bool is_byte(const aj_tensor* t) { return same(t->dl.dtype, kUint8); }
 int consumed_by_array(PyObject* item) {
   Py_buffer buffer;
   if (PyObject_GetBuffer(item, &buffer, PyBUF_FULL_RO) != 0) {
-    PyErr_Clear();
+    forget_error();
     return 1;
   }
   std::string_view format = buffer.format ? buffer.format : "";
@@ -180,7 +180,7 @@ bool plain_int(PyObject* item, int64_t* out) {
   }
   Ref number(PyNumber_Index(item));
   if (!number) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   *out = PyLong_AsLongLong(number.get());

@@ -5,6 +5,7 @@
 
 #include "compiled.hpp"
 #include "extension.hpp"
+#include "graphs.hpp"
 #include "line.hpp"
 #include "methods.hpp"
 #include "tensor.hpp"
@@ -87,14 +88,14 @@ PyObject* limits(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// lazy_stats(memory): (calls, known, flushes, passes, groups, fused, kept).
+// lazy_stats(memory): (calls, known, flushes, passes, groups, fused, kept, program).
 PyObject* stats(PyObject*, PyObject* o) {
   aj_object* m = memory_of(o);
   auto s = sized<aj_lazy_stats>();
   if (!m || failed(table()->stats(m, &s))) return nullptr;
   using U = unsigned long long;
-  return Py_BuildValue("(KKKKKKK)", U(s.calls), U(s.matched), U(s.flushes), U(s.passes),
-                       U(s.groups), U(s.fused), U(s.kept));
+  return Py_BuildValue("(KKKKKKKK)", U(s.calls), U(s.matched), U(s.flushes), U(s.passes),
+                       U(s.groups), U(s.fused), U(s.kept), U(s.program));
 }
 
 PyObject* report(PyObject*, PyObject* o) {
@@ -115,12 +116,9 @@ PyObject* value(PyObject*, PyObject* o) {
   return v == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(v);
 }
 
-// lazy_kept(memory): (text of the last program, what it was given).
-PyObject* kept(PyObject*, PyObject* o) {
-  aj_object *m = memory_of(o), *text = nullptr, *inputs = nullptr;
-  if (!m || failed(table()->kept(m, &text, &inputs))) return nullptr;
+PyObject* with_inputs(PyObject* steal, aj_object* inputs) {
+  Ref told(steal);
   HeldObject list(inputs);
-  Ref told(take_string(text));
   uint32_t n = 0;
   const aj_value* items = core->list_get(list.get(), &n);
   Ref given(PyList_New(n));
@@ -129,9 +127,24 @@ PyObject* kept(PyObject*, PyObject* o) {
   return told && given ? PyTuple_Pack(2, told.get(), given.get()) : nullptr;
 }
 
+// lazy_kept(memory): (text of the last program, what it was given).
+PyObject* kept(PyObject*, PyObject* o) {
+  aj_object *m = memory_of(o), *text = nullptr, *inputs = nullptr;
+  if (!m || failed(table()->kept(m, &text, &inputs))) return nullptr;
+  return with_inputs(take_string(text), inputs);
+}
+
+// lazy_program(memory): (the last program, or None, what it was given).
+PyObject* kept_program(PyObject*, PyObject* o) {
+  aj_object *m = memory_of(o), *program = nullptr, *inputs = nullptr;
+  if (!m || failed(table()->program(m, &program, &inputs))) return nullptr;
+  return with_inputs(program ? program_capsule(program) : Py_NewRef(Py_None), inputs);
+}
+
 PyMethodDef functions[] = {
     {"lazy_value", value, METH_O, nullptr},
     {"lazy_kept", kept, METH_O, nullptr},
+    {"lazy_program", kept_program, METH_O, nullptr},
     {"lazy_memory", memory, METH_NOARGS, nullptr},
     {"lazy_enter", method(enter), METH_FASTCALL, nullptr},
     {"lazy_leave", leave, METH_NOARGS, nullptr},

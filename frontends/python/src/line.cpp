@@ -42,7 +42,7 @@ const std::string& package_folder() {
     Ref file(package ? PyObject_GetAttrString(package.get(), "__file__") : nullptr);
     const char* path = file ? PyUnicode_AsUTF8(file.get()) : nullptr;
     if (!path) {
-      PyErr_Clear();
+      forget_error();
       return std::string("/adjoin/");
     }
     std::string_view p(path);
@@ -54,7 +54,7 @@ const std::string& package_folder() {
 bool is_ours(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   return std::string_view(file).starts_with(package_folder());
@@ -124,7 +124,7 @@ aj_status* describe_line(uint32_t line, aj_object** out) {
   PyErr_Fetch(&type, &value, &traceback);
   Ref text(line_text(line));
   const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (!words) PyErr_Clear();
+  if (!words) forget_error();
   aj_status* s = core->string_new(str(words ? words : ""), out);
   PyErr_Restore(type, value, traceback);
   return s;

@@ -94,7 +94,7 @@ bool hears_signals() {
     Ref first(threading ? PyObject_CallMethod(threading.get(), "main_thread", nullptr) : nullptr);
     Ref ident(first ? PyObject_GetAttrString(first.get(), "ident") : nullptr);
     if (!ident) {
-      PyErr_Clear();
+      forget_error();
       return true;
     }
     hears = PyLong_AsUnsignedLong(ident.get()) == PyThread_get_thread_ident();

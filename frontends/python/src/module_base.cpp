@@ -57,7 +57,7 @@ PyObject* name_module(PyObject* self) {
   PyErr_NormalizeException(&type, &value, &traceback);
   Ref calls(PyImport_ImportModule("adjoin.nn.modules._calls"));
   Ref told(calls ? PyObject_CallMethod(calls.get(), "name_module", "OO", value, self) : nullptr);
-  if (!told) PyErr_Clear();
+  if (!told) forget_error();
   PyErr_Restore(type, value, traceback);
   return nullptr;
 }

@@ -205,7 +205,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     return place < 0;
   });
   if (place < 0) return nullptr;
-  PyErr_Clear();
+  forget_error();
   aj_value v{};
   return failed(autograd->node_saved(n, static_cast<uint32_t>(place), &v)) ? nullptr
                                                                            : take_value(v);

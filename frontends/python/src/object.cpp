@@ -124,7 +124,7 @@ Match stream_argument(PyObject* o, aj_value* v, Frame& f) {
   Ref device(PyObject_GetAttrString(o, "device")), handle(PyObject_GetAttrString(o, "_handle"));
   DLDevice d;
   if (!device || !handle || !as_device(device.get(), &d) || !PyLong_Check(handle.get()))
-    return PyErr_Clear(), Match::No;
+    return forget_error(), Match::No;
   auto native = static_cast<uint64_t>(PyLong_AsUnsignedLongLong(handle.get()));
   if (PyErr_Occurred() ||
       failed(core->stream_new(concrete(d), reinterpret_cast<void*>(native), &v->v.object)))

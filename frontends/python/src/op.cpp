@@ -186,7 +186,7 @@ std::string default_text(const Param& p) {
     Ref text(o ? PyObject_Repr(o.get()) : nullptr);
     const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     if (words) return words;
-    PyErr_Clear();
+    forget_error();
   }
   return "...";
 }

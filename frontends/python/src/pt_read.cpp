@@ -379,7 +379,7 @@ Shared PtFile::rebuild(bool typed, PyObject* args) {
   aj_tensor* base = tensor_of(storage->second->base.get());
   DLDataType dtype = base->dl.dtype;
   if (typed && (n < 7 || !as_dtype(PyTuple_GET_ITEM(args, 6), &dtype))) {
-    PyErr_Clear();
+    forget_error();
     return Shared();
   }
   int64_t offset, sizes[64], strides[64];

@@ -146,7 +146,7 @@ class ObjectWriter {
   }
 
   Shared ask(const char* name, PyObject* o) {
-    Shared answer(PyObject_CallMethod(policy_.get(), name, "O", o));
+    Shared answer(PyObject_CallMethod(policy_.get(), name, "(O)", o));  // a tuple is one argument
     alive_.push_back(answer);  // what is written once is remembered by its address
     return answer;
   }
@@ -262,13 +262,17 @@ class ObjectWriter {
       out_.global("torch._utils", "_rebuild_wrapper_subclass");
       type();
       save(outside.get());
+    } else if (is_strided(tensor_of(o)) && is_meta(tensor_of(o))) {
+      meta_name();
+      type();
+      meta_arguments(tensor_of(o), grad);
     } else {
       auto place = locate(o, grad);
       out_.rebuild_name(place);
       type();
       count(place, out_.rebuild_arguments(place));
     }
-    save(attributes);
+    save(is_exact_tensor(o) ? attributes : ask("state", o).get());
     out_.op('t');
     out_.op('R');
   }
@@ -305,16 +309,20 @@ class ObjectWriter {
   }
 
   void without_memory(aj_tensor* t, bool grad) {
+    meta_name();
+    meta_arguments(t, grad);
+    out_.op('R');
+  }
+  void meta_name() { out_.global("torch._utils", "_rebuild_meta_tensor_no_storage"); }
+  void meta_arguments(aj_tensor* t, bool grad) {
     if (!strides_settled(t)) throw PythonError{};
     auto n = static_cast<size_t>(t->dl.ndim);
-    out_.global("torch._utils", "_rebuild_meta_tensor_no_storage");
     out_.op('(');
     out_.global("torch", dtype_name(t->dl.dtype));
     out_.integers({t->dl.shape, n});
     out_.integers({t->dl.strides, n});
     out_.boolean(grad);
     out_.op('t');
-    out_.op('R');
   }
 
   void count(const files::PickleWriter::TensorPlace& place, size_t at) {
@@ -352,6 +360,7 @@ class ObjectWriter {
     uint64_t bytes, offset, id;
     must_status(core->tensor_storage(t, &data, &bytes, &offset, &id));
     auto [known, fresh] = by_id_.emplace(id, storages_.size());
+    if (bytes == 0) fresh = true;  // nothing is shared, so each keeps its own dtype
     if (!fresh && bytes <= storages_[known->second].bytes) return known->second;
     Shared base(PyObject_GetAttrString(
         o, "_base"));  // it knows what was asked for; a view knows what there is
@@ -369,7 +378,7 @@ class ObjectWriter {
       storages_.push_back(std::move(k));
     else if (on_host(t))
       storages_[known->second].bytes = k.bytes;
-    return known->second;
+    return fresh ? storages_.size() - 1 : known->second;
   }
 
   Shared policy_, parameter_;

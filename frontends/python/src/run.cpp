@@ -267,8 +267,14 @@ static PyObject* run_and_put(const Program& p, Frame& f) {
   return made && name ? call_helper("adjoin._out", "put", args, 3) : nullptr;
 }
 
+// A sparse tensor has no memory that a kernel writes to.
+static bool is_sparse(PyObject* out) {
+  const int32_t layout = is_tensor(out) ? layout_of(tensor_of(out)) : AJ_LAYOUT_STRIDED;
+  return layout != AJ_LAYOUT_STRIDED && layout != AJ_LAYOUT_OPAQUE && layout != AJ_LAYOUT_JAGGED;
+}
+
 PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
-  if (unlikely(f.out != nullptr && p.puts)) return run_and_put(p, f);
+  if (unlikely(f.out != nullptr && (p.puts || is_sparse(f.out)))) return run_and_put(p, f);
   aj_value rets[kMaxResults];
   for (int i = 0; i < p.nresults; ++i) {
     rets[i].tag = AJ_NONE;

@@ -106,7 +106,7 @@ PyObject* take(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "KI", &offset, &generation)) return nullptr;
   Segment& s = segment_of(self);
   if (!good_place(self, offset, 0) || !s.is_block(offset) || !s.take(offset, generation)) {
-    PyErr_Clear();
+    forget_error();
     Py_RETURN_NONE;
   }
   return make_block(self, offset);

@@ -37,6 +37,22 @@ def test_products_are_low_and_sums_are_not_touched():
     assert (x @ x.t()).dtype == full
 
 
+def test_what_needs_digits_is_full():
+    x = adjoin.randn(3, 3)
+    spd = (x @ x.t() + 3 * adjoin.eye(3)).to(low)
+    cube, line = adjoin.randn(1, 2, 4, 4, 4).to(low), adjoin.randn(16).to(low)
+    linalg, grid = adjoin.linalg, adjoin.zeros(1, 2, 2, 2).to(low)
+    with on():
+        for result in (
+            linalg.inv(spd), linalg.cholesky(spd), linalg.solve(spd, spd), linalg.svdvals(spd), linalg.eigh(spd)[0], adjoin.cdist(spd, spd),
+            adjoin.quantile(line, 0.5), adjoin.fft.rfft(line).real, F.avg_pool3d(cube, 2), F.max_pool3d(cube, 2), F.adaptive_avg_pool3d(cube, 1),
+            F.grid_sample(cube[0, :, :1], grid[:1].expand(2, 2, 2, 2), align_corners=False), adjoin.linalg.matrix_norm(spd),
+        ):  # fmt: skip
+            assert result.dtype == full
+        inverse = linalg.inv(spd)
+    assert adjoin.allclose(inverse @ spd.float(), adjoin.eye(3), atol=0.05)
+
+
 def test_other_dtypes_stay():
     x = adjoin.randn(4, 4, dtype=adjoin.float64)
     i = adjoin.ones(4, 4, dtype=adjoin.int64)

@@ -1,7 +1,5 @@
 """tests/python/autograd/func_test.py: modules called with other parameters, derivatives as functions."""
 
-import warnings
-
 import adjoin
 import pytest
 from adjoin import nn
@@ -33,8 +31,12 @@ class Tied(nn.Module):
         return scale * self.two(self.one(x)) + self.shift
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:nn.utils.stateless.functional_call")
-either = pytest.mark.parametrize("functional_call", [functional_call, nn.utils.stateless.functional_call])
+def old_functional_call(*args, **kwargs):
+    with pytest.warns(FutureWarning, match="torch.func.functional_call"):
+        return nn.utils.stateless.functional_call(*args, **kwargs)
+
+
+either = pytest.mark.parametrize("functional_call", [functional_call, old_functional_call])
 
 
 @either
@@ -59,13 +61,60 @@ def test_functional_call_refuses(functional_call):
         functional_call(module, ({"shift": x}, {"shift": x}), (x,))
     with pytest.raises(ValueError, match="multiple values for keys"):
         functional_call(module, {"one.weight": adjoin.eye(2), "two.weight": adjoin.zeros(2, 2)}, (x,))
-    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'more'.*Missing key\(s\)"):
+    with pytest.raises(RuntimeError, match=r"(?s)Unexpected key\(s\): 'more'.*Missing key\(s\): 'one.weight', 'shift'"):
         functional_call(module, {"more": x}, (x,), strict=True)
-    with pytest.raises(AttributeError, match="`none`"):
-        functional_call(module, {"none.weight": x}, (x,))
+    with pytest.raises(AttributeError, match="Tied has no attribute `nothing`"):
+        functional_call(module, {"nothing.weight": x}, (x,))
+    with pytest.raises(TypeError, match="submodule `bias`: 3 is not"):
+        module.bias = 3
+        functional_call(module, {"bias.weight": x}, (x,))
+    with pytest.raises(TypeError, match="attribute `bias`: 3 is not an instance"):
+        functional_call(module, {"shift": x, "bias": x}, (x,))
+    with pytest.raises(TypeError, match="<class 'object'> is not an instance"):
+        functional_call(module, {"shift": x, "one.weight": object}, (x,))
+    with pytest.raises(RuntimeError, match="Jitted modules"):
+        functional_call(adjoin.jit.trace(nn.Linear(2, 2), x), {}, (x,))
+    assert module.shift.tolist() == [0, 0] and not hasattr(module, "nothing")
     with pytest.raises(TypeError):
         functional_call(module, {"one.weight": adjoin.eye(2)}, (x, 1, 2))
     assert module(x).shape == (1, 2)
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = nn.Buffer(adjoin.zeros(1))
+        self.scale = adjoin.ones(1)
+
+    def forward(self, x):
+        self.seen = self.seen + 1
+        return x * self.scale + self.seen + getattr(self, "extra", 0)
+
+
+@either
+def test_functional_call_gives_back_what_the_call_has_set(functional_call):
+    module, seen = Counting(), adjoin.tensor([2.0])
+    given = {"seen": seen, "scale": adjoin.tensor([5.0]), "extra": adjoin.tensor([100.0])}
+    assert functional_call(module, given, adjoin.ones(1)).item() == 5 + 3 + 100
+    assert given["seen"].item() == 3 and seen.item() == 2 and module.seen.item() == 0
+    assert module.scale.item() == 1 and not hasattr(module, "extra")
+    module.me = nn.ModuleList([module])  # a circle is walked by the names that were given
+    assert (
+        functional_call(module, {"me.0.me.0.scale": adjoin.tensor([7.0])}, adjoin.ones(1), tie_weights=False).item()
+        == 8
+    )
+    del module.me
+    bias = functional_call(nn.Linear(1, 1), {"weight": adjoin.ones(1, 1), "bias": None}, adjoin.ones(1))
+    assert bias.item() == 1
+
+
+@either
+def test_functional_call_counts_tied_names_as_given(functional_call):
+    module, x = Tied(), adjoin.ones(1, 2)
+    given = {"one.weight": adjoin.eye(2), "shift": adjoin.zeros(2)}
+    assert functional_call(module, given, x, strict=True).tolist() == [[2.0, 2.0]]
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'two.weight'"):
+        functional_call(module, given, x, strict=True, tie_weights=False)
 
 
 def test_gradients_reach_what_was_given():
@@ -305,11 +354,3 @@ def test_strict_functional_call_counts_tied_names(functional_call):
     assert functional_call(Tied(), given, adjoin.ones(1, 2), strict=True).tolist() == [[2.0, 2.0]]
     with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'two.weight'"):
         functional_call(Tied(), given, adjoin.ones(1, 2), strict=True, tie_weights=False)
-
-
-def test_the_older_functional_call_says_so():
-    with pytest.warns(FutureWarning, match="Please use `torch.func.functional_call`"):
-        nn.utils.stateless.functional_call(nn.Linear(1, 1), {}, adjoin.ones(1, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nn.utils.stateless._functional_call(nn.Linear(1, 1), {}, adjoin.ones(1, 1))

@@ -383,8 +383,15 @@ def test_more_examples_than_told_are_warned_of_once_the_length_was_asked(recwarn
     loader = data.DataLoader(Told(), batch_size=1)
     assert len([x for x in loader]) == 5 and not recwarn.list  # noqa: C416  (list() asks for the length)
     assert len(loader) == 3
-    with pytest.warns(UserWarning, match="was reported to be 3, but more samples"):
-        assert len(list(loader)) == 5
+    batches = iter(loader)
+    assert len([next(batches) for _ in range(3)]) == 3 and not recwarn.list
+    for count in (4, 5):
+        with pytest.warns(UserWarning, match=f"was reported to be 3 .*but {count} samples have been fetched"):
+            next(batches)
+    loader = data.DataLoader(Told(), batch_size=1, num_workers=2)
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match="but 10 samples have been fetched.*each worker"):
+        assert len(list(loader)) == 10
 
 
 class AtOnce(data.Dataset):

@@ -8,6 +8,7 @@ import textwrap
 import time
 
 import pytest
+from slowness import slower
 
 import adjoin
 
@@ -61,7 +62,7 @@ def launch(tmp_path):
                 *arguments,
             ]
         began = time.monotonic()
-        got = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
+        got = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout * slower())
         took, out = time.monotonic() - began, got.stdout
         if engine == "mpi":
             out = "".join(file.read_text() for file in sorted((tmp_path / "said").glob("**/stdout")))

@@ -24,7 +24,9 @@ ENGINES = (
 ANY, EVEN, CUBE = (1, 2, 3, 4, 8), (4, 8), (8,)
 WAYS = {
     "ddp": ANY, "zero": ANY, "shard": ANY, "hybrid": EVEN, "tensor": ANY, "gpipe": ANY, "1f1b": ANY, "interleaved": ANY,
+    "breadth": ANY, "halves": ANY, "v": ANY,
     "ddp+tensor": EVEN, "shard+tensor": EVEN, "ddp+pipeline": EVEN, "shard+pipeline": EVEN, "tensor+pipeline": EVEN,
+    "ddp+v": EVEN, "shard+halves": EVEN, "tensor+v": EVEN,
     "shard+tensor+pipeline": CUBE,
 }  # fmt: skip
 MODELS = ("mlp", "conv", "transformer")

@@ -3,14 +3,25 @@
 import re
 import textwrap
 
+import pytest
+
+from slowness import FULL, patience
+
 PROLOGUE = """
 import os, signal, sys, time
 import torch, torch.distributed as dist
 dist.init_process_group()
 rank, n = dist.get_rank(), dist.get_world_size()
 x = torch.ones(4)
+
+def all_here(place):  # nobody is in a collective any more: who is slow would hear of what comes next in that
+    open(f"{__file__}.{place}.{rank}", "w").close()
+    while not all(os.path.exists(f"{__file__}.{place}.{r}") for r in range(n)):
+        time.sleep(0.005)
+
 for step in range(3):
     dist.all_reduce(x)
+all_here("begin")
 
 def survive(f):
     began = time.monotonic()
@@ -33,7 +44,7 @@ def survivors(launch, n, body, most, **more):
     got = launch(n, PROLOGUE + textwrap.dedent(body), **more)
     told = dict(re.match(r"(\d+) (.*)", line).groups() for line in got.lines())
     for said in told.values():
-        assert float(said.split()[0]) < most, said
+        assert float(said.split()[0]) < most * patience(), said
     return got, told
 
 
@@ -43,7 +54,7 @@ def test_a_killed_rank(launch):
         os.kill(os.getpid(), signal.SIGKILL)
     survive(lambda: dist.all_reduce(x))
     """
-    got, told = survivors(launch, 3, body, 3)
+    got, told = survivors(launch, 3, body, 1)
     assert sorted(told) == ["0", "2"]
     for rank, said in told.items():
         assert re.search(r"rank 1 \(host .*, pid \d+\) was killed by signal 9 \(SIGKILL\)", said), said
@@ -62,6 +73,7 @@ def test_a_killed_rank_without_a_launcher_is_named_too(launch):
     port = int(control.split(":")[1]) + 1 + rank * 0
     dist.init_process_group(init_method="file://" + sys.argv[1], rank=rank, world_size=n)
     dist.barrier()
+    all_here("again")
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     survive(lambda: dist.all_reduce(x))
@@ -69,7 +81,7 @@ def test_a_killed_rank_without_a_launcher_is_named_too(launch):
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        _, told = survivors(launch, 2, body, 4, arguments=[folder + "/meet"])
+        _, told = survivors(launch, 2, body, 1.5, arguments=[folder + "/meet"])
     assert re.search(r"rank 1 .* has ended without a word", told["0"])
 
 
@@ -80,7 +92,7 @@ def test_an_exception(launch):
         raise ValueError("no such batch")
     survive(lambda: dist.broadcast(x, 0))
     """
-    got, told = survivors(launch, 2, body, 2.5)
+    got, told = survivors(launch, 2, body, 0.8)
     assert "raised ValueError: no such batch at " in told["1"] and re.search(r"program.py:\d+", told["1"])
     assert "rank 0 (host" in told["1"] and "broadcast #4 float32[4] root 0 at " in told["1"]
     assert got.code == 1 and re.search(
@@ -88,17 +100,19 @@ def test_an_exception(launch):
     )
 
 
+@pytest.mark.skipif(not FULL, reason="no_hang_test.py has one that is frozen in a step: with --full")
 def test_a_frozen_rank(launch):
     body = """
     if rank == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
     survive(lambda: dist.all_reduce(x))
     """
-    _, told = survivors(launch, 2, body, 12, ADJOIN_SILENCE_SECONDS="2")
+    _, told = survivors(launch, 2, body, 4, ADJOIN_SILENCE_SECONDS="2")
     assert re.search(r"rank 1 .* has not answered for [2-9] s", told["0"])
 
 
-def test_different_collectives(launch):
+def test_what_both_survive(launch, tmp_path):
+    """Different collectives, one that does not come, an interrupt: each in a world of its own."""
     body = """
     wrongs = {
         "size": lambda: dist.all_reduce(torch.ones(4 + rank)),
@@ -111,18 +125,34 @@ def test_different_collectives(launch):
         # the root of a small broadcast has gone on when the others find out
         "before": lambda: (dist.broadcast(x, 0) if rank == 0 else dist.all_reduce(x), dist.barrier()),
     }
-    for name, wrong in wrongs.items():  # each in a world of its own
+    def alone(name, call):  # of rank 0; the other one does nothing until then
+        if rank == 0:
+            try:
+                call()
+            finally:
+                open(sys.argv[1] + name, "w").close()
+        while not os.path.exists(sys.argv[1] + name):
+            time.sleep(0.01)
+    def mine(*_):
+        raise TimeoutError("mine")
+    def interrupted():
+        signal.signal(signal.SIGALRM, mine)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        dist.all_reduce(x)
+    wrongs["never"] = lambda: alone("never", lambda: dist.monitored_barrier(timeout=0.5))
+    wrongs["interrupt"] = lambda: alone("interrupt", interrupted)
+    for name, wrong in wrongs.items():
         began = time.monotonic()
         try:
             wrong()
-        except dist.DistBackendError as error:
+        except (dist.DistBackendError, TimeoutError) as error:
             print(name, rank, time.monotonic() - began, " ".join(str(error).split()), flush=True)
         dist.destroy_process_group()
         dist.init_process_group()
         for step in range(3):
             dist.all_reduce(x)
     """
-    got = launch(2, PROLOGUE + textwrap.dedent(body))
+    got = launch(2, PROLOGUE + textwrap.dedent(body), arguments=[str(tmp_path / "done-")])
     assert got.code == 0, got.err
     for kind, words in {
         "size": "all_reduce #4 sum float32[4] at .* meets all_reduce #4 sum float32[5] at|"
@@ -138,43 +168,25 @@ def test_different_collectives(launch):
         told = {line.split()[1]: line.split(None, 3)[2:] for line in got.lines() if line.startswith(kind + " ")}
         assert sorted(told) == ["0", "1"], (kind, got.out)
         for took, said in told.values():
-            assert float(took) < 3.5, (kind, took)
+            assert float(took) < 1.2 * patience(), (kind, took)
             assert re.search(re.sub(r"\[(\d)\]", r"\[\1\]", words), said) and "program.py:" in said, (kind, said)
             assert "(rank 0)" in said or "rank 0 (host" in said
+    never, interrupt = ([li.split(None, 3) for li in got.lines() if li.startswith(k)] for k in ("never", "interrupt"))
+    assert [li[1] for li in never] == ["0"] and float(never[0][2]) < 1 * patience(), got.out
+    assert "nothing came within 0.5 s; the others: rank 1" in never[0][3] and "all_reduce #3" in never[0][3]
+    assert [li[1] for li in interrupt] == ["0"] and float(interrupt[0][2]) < 1 * patience(), got.out
+    assert interrupt[0][3] == "mine"
 
 
-def test_a_rank_that_ends_early_and_one_that_never_comes(launch):
+def test_a_rank_that_ends_early(launch):
     body = """
     if rank == 1:
         dist.all_reduce(x)  # three batches and one
+        all_here("fourth")
         sys.exit(0)
     dist.all_reduce(x)
+    all_here("fourth")
     survive(lambda: dist.all_reduce(x))
     """
-    _, told = survivors(launch, 2, body, 4)
+    _, told = survivors(launch, 2, body, 1.5)
     assert "rank 1 has ended its part" in told["0"] and "all_reduce #5" in told["0"]
-    body = """
-    if rank == 1:
-        time.sleep(2)
-        os._exit(0)
-    survive(lambda: dist.monitored_barrier(timeout=0.5))
-    """
-    _, told = survivors(launch, 2, body, 3)
-    assert "nothing came within 0.5 s; the others: rank 1" in told["0"] and "all_reduce #3" in told["0"]
-
-
-def test_an_interrupt_is_heard(launch):
-    body = """
-    if rank == 0:
-        signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("mine")))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        try:
-            dist.all_reduce(x)
-        except TimeoutError as error:
-            print(0, 0.3, error, flush=True)
-        os._exit(0)
-    time.sleep(1.5)
-    os._exit(0)
-    """
-    _, told = survivors(launch, 2, body, 3)
-    assert told["0"] == "0.3 mine"

@@ -13,7 +13,8 @@ import pytest
 
 import adjoin
 
-PATIENCE = float(os.environ.get("ADJOIN_TEST_PATIENCE", 3))  # the stated seconds, times so much
+from slowness import FULL, patience, slower
+
 LAST = 6  # collectives of the program below, from the first step on
 
 if "faulty" not in adjoin.plugin.available():
@@ -56,7 +57,6 @@ def tried(faults, timeout, steps=3):
 """
 
 
-FULL = os.environ.get("ADJOIN_TEST_FULL") == "1"
 ENGINES = ("gloo", "shm", "mpi")
 if not FULL:  # one of them, by the seed
     ENGINES = random.Random(os.environ.get("ADJOIN_TEST_SEED", "0")).sample(ENGINES, 1)
@@ -76,7 +76,7 @@ def test_faults_that_a_process_survives(launch, of):
     """One launch: each fault in a world of its own; --full: at every collective of the first step."""
     skip_without(of)
     numbers = random.Random(os.environ.get("ADJOIN_TEST_SEED", "0"))
-    lost = max(2, round(PATIENCE))  # seconds: the deadline of a world, and of its beginning
+    lost = min(6, max(2, round(patience() / 2)))  # seconds: the deadline of a world, and of its beginning
     cases = [
         (f"{engine(of)},1:{number}:{fault}", timeout)
         for fault, timeout in (("error", 60), ("throw", 60), ("mismatch", lost), ("drop", lost), ("delay=300", 60))
@@ -108,7 +108,7 @@ for faults, timeout in {cases!r}:
                 continue
             # A world whose collective failed says so at once; one in which a message is lost at its deadline.
             limit = 2.5 if kind in ("error", "throw") else timeout + 1.5
-            assert float(took) < limit * PATIENCE, (faults, took)
+            assert float(took) < limit * patience(), (faults, took)
             assert "program.py:" in said and f"rank {rank} was in" in said or kind == "throw", (faults, said)
             if kind == "error":
                 assert "the connection broke, as it was ordered" in said, (faults, said)
@@ -188,8 +188,10 @@ os._exit(5)
     )
     (tmp_path / "alive").touch()
     lost, order = ("0", "kill=2") if fault == "server" else ("1", fault)
+    # Else somebody who gets no processor for so long would be taken for one that is frozen.
+    silence = {"ADJOIN_SILENCE_SECONDS": str(round(min(6, 2 * slower())))} if fault.startswith("stop") else {}
     arguments = [str(tmp_path / "alive"), lost] + ([str(tmp_path / "meet")] if fault == "server" else [])
-    got = launch(3, body, arguments=arguments, timeout=90, engine="mpi" if of == "mpi" else None, ADJOIN_SILENCE_SECONDS="2",
+    got = launch(3, body, arguments=arguments, timeout=90, engine="mpi" if of == "mpi" else None, **silence,
                  ADJOIN_FAULTY=f"{engine(of)},{lost}:{number}:{order}")  # fmt: skip
     said = [re.match(r"(\d) (\S+) (.*)", line).groups() for line in got.lines() if " is " not in line[:12]]
     cause, limit = LOST[fault]
@@ -197,7 +199,7 @@ os._exit(5)
     assert {s[0] for s in survivors} >= {"0", "1", "2"} - {lost}, got.out + got.err
     for rank, took, text in survivors:
         assert re.search(cause, text), text
-        assert limit is None or float(took) < limit * PATIENCE, (took, text)
+        assert limit is None or float(took) < limit * patience(), (took, text)
         assert re.search(rf"\[rank {rank} was (in|about to start) .*program\.py:\d+", text), text
     print("the slowest survivor took", max(float(s[1]) for s in survivors), "s")
     pids = re.findall(r"^(\d+) is \d", got.out, re.M)
@@ -247,6 +249,7 @@ def test_a_wrong_order(launch, of):
             assert f"{kinds[at]} #{at + 1} " in line and f"{kinds[at + 1]} #{at + 1} " in line, line
 
 
+@pytest.mark.skipif(not FULL, reason="one of the lost processes above has the server: with --full")
 def test_a_server_that_is_lost(launch, tmp_path):
     """Without a launcher the server is in the process of rank 0; with it everybody hears of its end."""
     body = """
@@ -255,6 +258,9 @@ def test_a_server_that_is_lost(launch, tmp_path):
     del os.environ["ADJOIN_CONTROL"]
     dist.init_process_group(init_method="file://" + sys.argv[1], rank=rank, world_size=3)
     dist.barrier()
+    open(f"{__file__}.{rank}", "w").close()
+    while not all(os.path.exists(f"{__file__}.{r}") for r in range(3)):  # who is slow would hear of the end in the barrier
+        time.sleep(0.005)
     if rank == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.time()
@@ -267,7 +273,9 @@ def test_a_server_that_is_lost(launch, tmp_path):
     got = launch(3, body, arguments=[str(tmp_path / "meet")])
     assert [line[0] for line in got.lines()] == ["1", "2"], got.out + got.err
     for line in got.lines():
-        assert float(line.split()[1]) < 2 * PATIENCE and "the control server at" in line and "program.py:" in line, line
+        assert float(line.split()[1]) < 2 * patience() and "the control server at" in line and "program.py:" in line, (
+            line
+        )
 
 
 def test_ctrl_c_ends_a_wait(launch):
@@ -297,11 +305,11 @@ def test_ctrl_c_ends_a_wait(launch):
     for of in (engine("gloo"), "shm"):
         lines = {line.split()[1]: line.split(None, 3)[2:] for line in got.lines() if line.startswith(of + " ")}
         assert lines["1"][1] == "interrupted", got.out
-        assert float(lines["1"][0]) - float(lines["sent"][0]) < 0.5 * PATIENCE, got.out
+        assert float(lines["1"][0]) - float(lines["sent"][0]) < 0.5 * patience(), got.out
         assert re.search(
             r"rank [01] has ended its part .*\[rank 2 was in all_reduce .*program.py:\d+", lines["2"][1]
         ), got.out
-        assert float(lines["2"][0]) - float(lines["1"][0]) < 2 * PATIENCE, got.out
+        assert float(lines["2"][0]) - float(lines["1"][0]) < 2 * patience(), got.out
 
 
 EXPLAINED = """
@@ -323,8 +331,12 @@ def test_explain_hang(tmp_path):
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
     try:
         pids = [job.stdout.readline().strip() for _ in range(3)]
-        time.sleep(1.5)  # so that the others wait
-        got = subprocess.run([adjoin_command, "explain-hang", pids[0]], capture_output=True, text=True, timeout=20)
+        until = time.monotonic() + 20
+        while True:
+            got = subprocess.run([adjoin_command, "explain-hang", pids[0]], capture_output=True, text=True, timeout=20)
+            if got.stdout.count(" waits in ") == 2 or time.monotonic() > until:
+                break
+            time.sleep(0.05)
         again = subprocess.run([adjoin_command, "explain-hang"], capture_output=True, text=True, timeout=20)
     finally:
         job.send_signal(signal.SIGTERM)

@@ -1,11 +1,20 @@
 """tests/python/distributed/parallel_test.py: DistributedDataParallel trains as one process does with the whole batch."""
 
 import os
+import random
 
 import pytest
 
-# How many processes the curve is compared in.
-SIZES = [1, 2, 3, 4, 8] if os.environ.get("ADJOIN_TEST_FULL") == "1" else [2, 3]
+# How many processes the curve is compared in, over which engines; curves_test.py has other ways to train over all of them.
+CASES = [(n, engine) for n in (1, 2, 3, 4, 8) for engine in ("gloo", "shm", "mpi")]
+if os.environ.get("ADJOIN_TEST_FULL") != "1":
+    CASES = list(
+        zip(
+            (2, 3),
+            random.Random(os.environ.get("ADJOIN_TEST_SEED", "0")).sample(("gloo", "shm", "mpi"), 2),
+            strict=True,
+        )
+    )
 TRAIN = """
 import os, sys, torch, torch.distributed as dist
 from torch import nn
@@ -38,7 +47,7 @@ rank, n = dist.get_rank(), dist.get_world_size()
 """
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n, engine", CASES, indirect=["engine"])
 def test_the_curve_is_that_of_the_whole_batch(good, n, engine):
     body = (
         TRAIN
@@ -87,6 +96,22 @@ assert len(set(apart)) == n
 ((alone(x) - y) ** 2).mean().mul(3).backward()
 for a, b in zip(net.parameters(), alone.parameters()):
     assert (a.grad - b.grad).abs().max() < 1e-12
+
+# the processes of a mesh's dimension: all, or this one alone
+grid = dist.init_device_mesh("cpu", (n, 1), mesh_dim_names=("dp", "tp"))
+for name in ("dp", "tp"):
+    net = DDP(made("mlp"), device_mesh=grid[name])
+    ((net(x.chunk(n)[rank]) - y.chunk(n)[rank]) ** 2).mean().backward()
+    far = max((3 * a.grad - b.grad).abs().max() for a, b in zip(net.parameters(), alone.parameters()))
+    assert (far < 1e-12) == (name == "dp"), (name, far)
+for more, words in (({"device_mesh": grid}, "pass one of them: mesh[NAME]"),
+                    ({"device_mesh": grid["dp"], "process_group": dist.group.WORLD}, "pass one of them")):
+    try:
+        DDP(made("mlp"), **more)
+    except RuntimeError as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
 
 # a hook of the user's in place of the mean
 seen = []

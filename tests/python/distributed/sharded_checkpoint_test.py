@@ -117,8 +117,8 @@ def test_what_does_not_fit_is_told(tmp_path):
 
     with pytest.raises(TypeError, match="the planner is a DefaultLoadPlanner; wanted is a SavePlanner"):
         dcp.save(kept, checkpoint_id=tmp_path / "x", planner=dcp.DefaultLoadPlanner())
-    with pytest.raises(NotImplementedError, match="DefaultSavePlanner: flatten_state_dict=False is not served"):
-        dcp.DefaultSavePlanner(flatten_state_dict=False)
+    with pytest.raises(TypeError, match="storage_writer is a str; wanted is a StorageWriter"):
+        dcp.save(kept, storage_writer="x")
 
 
 PLANNERS = """

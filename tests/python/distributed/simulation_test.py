@@ -1,6 +1,7 @@
 """tests/python/distributed/simulation_test.py: threads that each are a process: their groups, their errors, their checkpoints."""
 
 import re
+import threading
 
 import pytest
 
@@ -31,10 +32,11 @@ def test_each_thread_is_a_process():
 
 
 def test_the_first_cause_is_raised_and_the_others_hear_of_it():
-    heard = {}
+    heard, here = {}, threading.Barrier(4)
 
     def process(rank):
         dist.all_reduce(adjoin.ones(1))
+        here.wait()  # who is slow would hear of the error in the first collective
         if rank == 2:
             raise ValueError("mine alone")
         try:

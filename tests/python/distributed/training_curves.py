@@ -17,7 +17,15 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
+)
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -226,10 +234,13 @@ def pipeline(kind, steps, schedule=Schedule1F1B, each=1, mesh=None, change=lambd
     count = n * each
     depth = max(count, 2)
     stages, nets = [], []
-    for s in range(here, count, n):
+    for s in range(count):
+        if schedule.place(s, n) != here:
+            continue
         first, last = ((depth + 2) * k // count for k in (s, s + 1))
         nets.append(Net(kind, depth, first, last))
         stages.append(PipelineStage(change(nets[-1]), s, count, DEVICE, group=group))
+    ends = any(stage.is_last for stage in stages)
     run = schedule(stages if each > 1 else stages[0], n, loss_fn=loss_of)
     dp = mesh["dp"] if mesh is not None and "dp" in mesh.mesh_dim_names else None
     x, y = parts_of("pp", kind, dp) if dp is not None else data(kind)
@@ -237,10 +248,10 @@ def pipeline(kind, steps, schedule=Schedule1F1B, each=1, mesh=None, change=lambd
     for _ in range(steps):
         optimizer.zero_grad()
         found = []
-        run.step(*((x,) if here == 0 else ()), target=y if here == n - 1 else None, losses=found)
+        run.step(*((x,) if here == 0 else ()), target=y if ends else None, losses=found)
         optimizer.step()
         losses.append(torch.stack(found).mean().item() if found else 0.0)
-    return losses if here == n - 1 else None, nets, depth
+    return losses if ends else None, nets, depth
 
 
 def ddp_pipeline(kind, steps):
@@ -251,6 +262,21 @@ def ddp_pipeline(kind, steps):
 def shard_pipeline(kind, steps):
     mesh = grid("dp", "pp")
     return pipeline(kind, steps, ScheduleGPipe, mesh=mesh, change=lambda net: sharded(net, mesh["dp"]))
+
+
+def ddp_v(kind, steps):
+    mesh, schedule = grid("dp", "pp"), ScheduleZBVZeroBubble
+    return pipeline(kind, steps, schedule, 2, mesh, lambda net: wrapped(net, mesh["dp"].get_group()))
+
+
+def shard_halves(kind, steps):
+    mesh, schedule = grid("dp", "pp"), ScheduleInterleavedZeroBubble
+    return pipeline(kind, steps, schedule, 2, mesh, lambda net: sharded(net, mesh["dp"]))
+
+
+def tensor_v(kind, steps):
+    mesh = grid("pp", "tp")
+    return pipeline(kind, steps, ScheduleZBVZeroBubble, 2, mesh, lambda net: cut(net, mesh["tp"]))
 
 
 def tensor_pipeline(kind, steps):
@@ -273,11 +299,17 @@ WAYS = {
     "gpipe": (functools.partial(pipeline, schedule=ScheduleGPipe), ANY),
     "1f1b": (pipeline, ANY),
     "interleaved": (functools.partial(pipeline, schedule=ScheduleInterleaved1F1B, each=2), ANY),
+    "breadth": (functools.partial(pipeline, schedule=ScheduleLoopedBFS, each=2), ANY),
+    "halves": (functools.partial(pipeline, schedule=ScheduleInterleavedZeroBubble, each=2), ANY),
+    "v": (functools.partial(pipeline, schedule=ScheduleZBVZeroBubble, each=2), ANY),
     "ddp+tensor": (ddp_tensor, EVEN),
     "shard+tensor": (shard_tensor, EVEN),
     "ddp+pipeline": (ddp_pipeline, EVEN),
     "shard+pipeline": (shard_pipeline, EVEN),
     "tensor+pipeline": (tensor_pipeline, EVEN),
+    "ddp+v": (ddp_v, EVEN),
+    "shard+halves": (shard_halves, EVEN),
+    "tensor+v": (tensor_v, EVEN),
     "shard+tensor+pipeline": (all_three, CUBE),
 }
 

@@ -52,6 +52,12 @@ fn f(%x: float32[3], %n: int64[]) {
   return %y, %left
 }
 """,
+    "numbers": """adjoin.program 1
+fn f(%x: float32[3], %seed: int, %skip: int, %p: float) {
+  %y = dropout_philox(%x, %p, %seed, %skip) : float32[3]
+  return %y
+}
+""",
 }
 
 
@@ -73,6 +79,55 @@ def test_branches_and_loops_run():
     assert adjoin.autograd.grad(y.sum(), x)[0].tolist() == [32, 32, 32]
 
 
+def test_numbers_are_inputs():
+    program, x = _C.program_parse(TEXTS["numbers"]), adjoin.ones(3)
+    for seed, skip, p in ((1, 0, 0.5), (-7, 3, 0.25), (2**62, 5, 0.9)):
+        given = [adjoin.tensor(seed), adjoin.tensor(skip), adjoin.tensor(p, dtype=adjoin.float64)]
+        one, other = (_C.program_run(program, [x, *given], fused)[0] for fused in (True, False))
+        wanted = _C.program_parse(
+            "adjoin.program 1\nfn f(%x: float32[3]) {\n"
+            f"  %y = dropout_philox(%x, {p}, {seed}, {skip}) : float32[3]\n  return %y\n}}"
+        )
+        assert one.equal(other) and one.equal(_C.program_run(wanted, [x], True)[0])
+    for wrong in (adjoin.tensor(1.0), adjoin.tensor([1]), adjoin.tensor(1, dtype=adjoin.int32)):
+        with pytest.raises(RuntimeError, match="'seed'.*captured for int: give a tensor of one number"):
+            _C.program_run(program, [x, wrong, *given[1:]], True)
+
+
+def test_constants_become_inputs_and_inputs_views():
+    text = """adjoin.program 1
+fn f(%x: float32[2, 3], %y: float32[3]) {
+  %a = dropout_philox(%x, 0.5, 7, 2) : float32[2, 3]
+  %b = dropout_philox(%a, 0.25, 7, 9) : float32[2, 3]
+  %c = add(%b, %y) : float32[2, 3]
+  return %c
+}
+"""
+    x = adjoin.randn(4, 6)
+    views = x[:, ::2][1:3], x[2, :3]
+    wanted = _C.program_run(_C.program_parse(text), list(views), True)[0]
+    program = _C.program_parse(text)
+    assert _C.program_numbers(program, "seed") == [(0, 7, 0), (1, 7, None)]
+    assert _C.program_numbers(program, "p") == [(0, 0.5, 0), (1, 0.25, None)]
+    for call in (0, 1):
+        _C.program_lift(program, call, "seed", 2)
+    _C.program_lift(program, 1, "p", 3)
+    with pytest.raises(RuntimeError, match="input 3 is float, the number 'offset' is int"):
+        _C.program_lift(program, 0, "offset", 3)
+    with pytest.raises(RuntimeError, match="call 5 has no number 'seed'"):
+        _C.program_lift(program, 5, "seed", 2)
+    _C.program_view(program, 0, 3, x, views[0])  # a new input: the last
+    _C.program_view(program, 0, 2, x, views[1])
+    given = [adjoin.tensor(7), adjoin.tensor(0.25, dtype=adjoin.float64), x]
+    assert _C.program_run(program, given, True)[0].equal(wanted)
+    other = _C.program_parse(text)
+    with pytest.raises(RuntimeError, match=r"input 0 is float32\[2, 3\], which is no such view of float32\[4, 6\]"):
+        _C.program_view(other, 0, 1, x, x[0, :3])
+    assert _C.program_text(other) == text
+    with pytest.raises(RuntimeError, match="a program that has run"):
+        _C.program_lift(program, 0, "offset", 3)
+
+
 WRONG = {
     "adjoin.program 2\n": "the format is 2",
     "adjoin.program 1\nfn f() {\n  return %x\n}": "line 3.*no value %x",
@@ -82,6 +137,10 @@ WRONG = {
     "adjoin.program 1\nfn f(%x: float99[2]) {\n  return %x\n}": "no dtype 'float99'",
     "adjoin.program 1\nfn f(%x: float32[2]) {\n  return %x\n} more": "has ended",
     "adjoin.program 1\nfn f(%x: float32[2]) {\n  %x = neg(%x) : float32[2]\n  return %x\n}": "there already",
+    TEXTS["numbers"].replace("return %y", "return %p"): "%p is a number, a tensor is wanted",
+    TEXTS["numbers"].replace("%p, %seed", "%seed, %p"): "'p' does not take %seed",
+    TEXTS["numbers"].replace("philox(%x", "philox(%p"): "'input' does not take %p",
+    TEXTS["numbers"].replace(" : float32[3]\n", " : float\n"): "a number is an input alone",
     TEXTS["if"].replace("yield %x", "yield %c"): "block yields %c of type bool",
     TEXTS["while"].replace("yield %more", "yield %a"): "more than one element",
 }

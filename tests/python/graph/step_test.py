@@ -3,9 +3,15 @@
 import adjoin
 import pytest
 import random_programs
-from adjoin import nn
+from adjoin import _replay, nn
 from adjoin.nn import functional as F
 from breaks_test import bits
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """A step's program runs even where its calls would be faster, as they are for such small models."""
+    monkeypatch.setattr(_replay, "TRIALS", 0)
 
 
 def perceptron():
@@ -174,7 +180,7 @@ def test_settings_and_state_that_others_change():
     alike(a, b, 10)
     recorded = b.recorded()
     for twin in (a, b):
-        twin.optimizer.param_groups[0]["lr"] = 0.5
+        twin.optimizer.param_groups[0]["weight_decay"] = 0.1
     alike(a, b, 10)
     assert recorded < b.recorded() < recorded + 6
     for twin in (a, b):
@@ -185,6 +191,32 @@ def test_settings_and_state_that_others_change():
         twin.optimizer.param_groups[0]["momentum"] = 0.0
         twin.model[0].weight.requires_grad_(False)
     alike(a, b, 10)
+
+
+def test_what_changes_between_recordings_is_seen():
+    told = {"scale": 1.0}
+
+    def scaled(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y) * told["scale"]
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    a, b = Twin(step=scaled), Twin(step=scaled, replay=True)
+    for i, scale in enumerate((1, 1, 2, 2, 2, 2, 2, 0.5, 2, 2, 0.5, 0.5, 0.5, 0.5, 0.5)):
+        told["scale"] = float(scale)
+        if i in (3, 11):
+            for twin in (a, b):
+                twin.model[1] = nn.ReLU() if i == 3 else nn.Tanh()
+        alike(a, b, 1)
+    for twin in (a, b):
+        adjoin.manual_seed(8)
+        twin.model[2] = nn.Linear(9, 4)
+    alike(a, b, 9)
 
 
 def test_other_sizes_are_another_program():
@@ -221,17 +253,6 @@ def asks(model, optimizer):
     return step
 
 
-def draws(model, optimizer):
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(F.dropout(model(x), 0.5), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
 def picks(model, optimizer):
     def step(x, y):
         optimizer.zero_grad()
@@ -244,7 +265,32 @@ def picks(model, optimizer):
     return step
 
 
-@pytest.mark.parametrize("step", [asks, draws, picks])
+def draws_from_its_own(model, optimizer):
+    own = adjoin.Generator().manual_seed(adjoin.initial_seed())
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x + adjoin.randn(x.shape, generator=own)), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def seeds(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        adjoin.manual_seed(8)
+        loss = F.cross_entropy(F.dropout(model(x)), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [asks, draws_from_its_own, seeds, picks])
 def test_what_is_no_program_runs_as_it_is(step):
     a, b = Twin(step=step), Twin(step=step, replay=True)
     for _ in range(20):
@@ -255,6 +301,91 @@ def test_what_is_no_program_runs_as_it_is(step):
         assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist())
         assert a.state() == b.state()
     assert "runs as it is" in str(b.step.explain())
+
+
+class Drawing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.drop = nn.Linear(6, 9), nn.Linear(9, 4), nn.Dropout(0.3)
+
+    def forward(self, x):
+        x = x + 0.1 * adjoin.randn_like(x)
+        x = self.drop(self.first(x).tanh())
+        return self.last(F.rrelu(x, training=True) * adjoin.rand(9)) + F.dropout2d(x[:, :4, None])[:, :, 0]
+
+
+def test_random_numbers_are_those_that_eager_would_draw():
+    (a, b), steps = (Twin(Drawing), Twin(Drawing, replay=True)), set()
+    for i in range(24):
+        given = batch()
+        if i % 5 == 4:  # any seed, and what others have drawn
+            adjoin.manual_seed(-1 - i if i % 2 else i)
+        if i % 3 == 2:
+            adjoin.rand(7)
+        state = adjoin.get_rng_state()
+        first = bits(a.step(*given)), adjoin.get_rng_state().tolist()
+        adjoin.set_rng_state(state)
+        assert first == (bits(b.step(*given)), adjoin.get_rng_state().tolist()), i
+        assert a.state() == b.state(), i
+        steps.update(id(known.step) for known in b.step._state.known.values() if known.step)
+    assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    assert len(steps) == 1  # compiled once
+
+
+@pytest.mark.parametrize("optimizer", [sgd, adam])
+def test_a_rate_that_changes_in_each_step(optimizer):
+    def parts(params):
+        first, *others = params
+        made = optimizer([first])
+        made.add_param_group({"params": others, "lr": 0.02})
+        return made
+
+    a, b = Twin(optimizer=parts), Twin(optimizer=parts, replay=True)
+    schedules = [adjoin.optim.lr_scheduler.OneCycleLR(t.optimizer, [0.1, 0.3], total_steps=40) for t in (a, b)]
+    for i in range(24):
+        given = batch()
+        assert bits(a.step(*given)) == bits(b.step(*given)), i
+        assert a.state() == b.state(), i
+        for schedule in schedules:
+            schedule.step()
+    assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    for lr in (1, adjoin.tensor(0.25), 0.0, 0.5):  # of another kind, and back
+        for twin in (a, b):
+            twin.optimizer.param_groups[1]["lr"] = lr
+        alike(a, b, 4)
+
+
+def reads_the_rate(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y) * (2 if optimizer.param_groups[0]["lr"] > 0.03 else 3)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def reads_a_group(model, optimizer):
+    group = optimizer.param_groups[0]
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y) * (2 if group["lr"] > 0.03 else 3)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("step", [reads_the_rate, reads_a_group])
+def test_who_reads_the_rate_is_asked_again(step):
+    a, b = Twin(optimizer=sgd, step=step), Twin(optimizer=sgd, step=step, replay=True)
+    for lr in (0.05, 0.02, 0.05):
+        for twin in (a, b):
+            twin.optimizer.param_groups[0]["lr"] = lr
+        alike(a, b, 8)
 
 
 def test_what_a_program_would_not_do_is_refused():
@@ -294,6 +425,27 @@ def test_an_argument_that_is_written():
         y = x.clone()
         assert bits(step(x, w)) == bits(g(y, v)) and bits(x) == bits(y)
         assert bits(w) == bits(v) and v.grad is None
+
+
+class Clock:
+    """Tells that calls take `calls` and programs `program`, in turns."""
+
+    def __init__(self, calls, program):
+        self.reads, self.took = 0, (calls, program)
+
+    def __call__(self):
+        self.reads += 1
+        return 0 if self.reads % 2 else self.took[(self.reads // 2 - 1) % 2]
+
+
+@pytest.mark.parametrize("program, stays", [(500_000, True), (999_000, True), (1_100_000, False)])
+def test_the_faster_way_is_taken(monkeypatch, program, stays):
+    monkeypatch.setattr(_replay, "TRIALS", 10)
+    monkeypatch.setattr(_replay, "now", Clock(1_000_000, program))
+    a, b = Twin(), Twin(replay=True)
+    alike(a, b, 60)
+    wanted = "its program runs" if stays else "its program is not faster than its calls"
+    assert wanted in str(b.step.explain())
 
 
 def test_random_steps():

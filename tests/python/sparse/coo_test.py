@@ -447,3 +447,45 @@ def test_sums_of_rows_take_each_number_as_it_is():
                 for part in ("crow_indices", "col_indices"):
                     assert getattr(s, part)().tolist() == getattr(want, part)().tolist()
                 assert str(s.values().tolist()) == str(want.values().tolist())
+
+
+@pytest.mark.parametrize("name", ["sqrt", "erf", "erfinv", "tan", "rad2deg", "isnan"])
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_results_go_to_a_sparse_tensor(name, layout):
+    layout = getattr(adjoin, layout)
+    dense = adjoin.tensor([[0.0, 0.5], [0.25, 0.0]])
+    want = getattr(adjoin, name)(dense)
+    out = adjoin.zeros(2, 2, dtype=want.dtype).to_sparse(layout=layout)
+    assert getattr(adjoin, name)(dense.to_sparse(layout=layout), out=out) is out
+    assert out.layout is layout and out.to_dense().tolist() == want.tolist()
+    with pytest.raises(RuntimeError, match="only strided tensors are resized"):
+        getattr(adjoin, name)(
+            dense.to_sparse(layout=layout), out=adjoin.zeros(3, 2, dtype=want.dtype).to_sparse(layout=layout)
+        )
+
+
+@pytest.mark.parametrize("width", ["int32", "int64"])
+@pytest.mark.parametrize("source", ["sparse_csr", "sparse_csc", "sparse_bsr"])
+@pytest.mark.parametrize("target", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_compressed_indices_keep_their_width(source, target, width):
+    dense = adjoin.tensor([[0.0, 0.5, 1, 0], [0.25, 0.0, 0, 2]])
+    blocks = {"blocksize": (2, 2)} if source == "sparse_bsr" else {}
+    made = dense.to_sparse(layout=getattr(adjoin, source), **blocks)
+    rows = source != "sparse_csc"
+    parts = (made.crow_indices(), made.col_indices()) if rows else (made.ccol_indices(), made.row_indices())
+    narrow = [p.to(getattr(adjoin, width)) for p in parts]
+    made = adjoin.sparse_compressed_tensor(*narrow, made.values(), made.shape, layout=made.layout)
+    blocks = {"blocksize": (2, 2)} if target in ("sparse_bsr", "sparse_bsc") else {}
+    found = made.to_sparse(layout=getattr(adjoin, target), **blocks)
+    first, second = ("crow", "col") if target in ("sparse_csr", "sparse_bsr") else ("ccol", "row")
+    indices = [getattr(found, f"{n}_indices")().dtype for n in (first, second)]
+    assert indices == [getattr(adjoin, width)] * 2 and found.to_dense().tolist() == dense.tolist()
+    assert made.to_sparse().indices().dtype is adjoin.int64
+
+
+def test_principal_directions_of_a_sparse_matrix():
+    dense = adjoin.zeros(20, 6, dtype=adjoin.float64)
+    dense[::3, 1], dense[1::4, 3], dense[2::5, 5] = 2.0, -1.0, 3.0
+    want = adjoin.linalg.svdvals(dense - dense.mean(0))[:3]
+    made = adjoin.pca_lowrank(dense.to_sparse(), q=3)[1]
+    adjoin.testing.assert_close(made, want)

@@ -127,3 +127,59 @@ def test_masked_tensors():
         a.matmul(a)
     with pytest.raises(ValueError, match="one shape"):
         masked.masked_tensor(x, adjoin.tensor([True]))
+
+
+def test_dimensions_that_are_not_there():
+    x = adjoin.ones(2, 3)
+    for name in ("sum", "amax", "mean", "var", "norm"):
+        with pytest.raises(IndexError, match="out of range"):
+            getattr(masked, name)(x, dim=2)
+    with pytest.raises(RuntimeError, match="twice"):
+        masked.sum(x, dim=(0, 1, 1))
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_a_sparse_mask_of_a_dense_tensor(layout):
+    mask = adjoin.tensor([[True, False, True], [False, False, False]])
+    x = adjoin.arange(6.0).reshape(2, 3)
+    made = masked.sum(x, dim=1, mask=mask.to_sparse(layout=getattr(adjoin, layout)))
+    assert made.tolist() == masked.sum(x, dim=1, mask=mask).tolist() == [2, 0]
+
+
+def test_a_hybrid_tensor_of_which_nothing_is_kept():
+    x = adjoin.zeros(2, 3, 4).to_sparse(1)
+    mask = adjoin.ones(2, 3, 4, dtype=adjoin.bool).to_sparse(1)
+    assert masked.sum(x, dim=2, mask=mask).to_dense().tolist() == [[0] * 3] * 2
+
+
+def test_a_sparse_number_and_masks_of_other_sparse_dimensions():
+    number = adjoin.tensor(3.0).to_sparse()
+    for mask in (adjoin.tensor(True), adjoin.tensor(True).to_sparse()):
+        assert masked.sum(number, dim=0, mask=mask).to_dense().item() == 3
+    x = adjoin.arange(6.0).reshape(2, 3)
+    mask = adjoin.tensor([[True, False, True], [False, True, False]])
+    made = masked.sum(x.to_sparse(1), dim=1, mask=mask.to_sparse())
+    assert made.to_dense().tolist() == [2, 4]
+
+
+def test_where_a_result_has_a_value():
+    mask = adjoin.tensor([[True, False, True], [False, False, False]])
+    x = adjoin.arange(6.0).reshape(2, 3)
+    assert masked._output_mask(masked.sum, x, 1, mask=mask).tolist() == [True, False]
+    assert masked._output_mask(masked.norm, x, 2.0, 0, keepdim=True, mask=mask).tolist() == [[True, False, True]]
+    assert masked._output_mask(masked.softmax, x, 1, mask=mask[0]).tolist() == [[True, False, True]] * 2
+    assert masked._output_mask(masked.amax, x, mask=mask.to_sparse()).item() is True
+    sparse = x.to_sparse_csr()
+    assert masked._input_mask(sparse, mask=mask.to_sparse()).to_dense().tolist() == mask.tolist()
+    with pytest.raises(ValueError, match="no mask"):
+        masked._output_mask(masked.sum, x)
+
+
+def test_what_stands_for_an_element_that_is_left_out():
+    x = adjoin.ones(2, dtype=adjoin.int8)
+    for name, wanted in (("sum", 0), ("prod", 1), ("amax", -128), ("amin", 127)):
+        assert masked._reduction_identity(name, x).item() == wanted
+    assert masked._reduction_identity("masked.norm", x.float(), -math.inf).item() == math.inf
+    assert masked._reduction_identity("var", x.float()) is None
+    with pytest.raises(NotImplementedError):
+        masked._reduction_identity("sort", x)

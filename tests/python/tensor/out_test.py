@@ -20,13 +20,13 @@ CALLS = {
 def test_out(name):
     call = CALLS[name]
     wanted = call()
-    fitting, empty, other = adjoin.empty(wanted.shape), adjoin.empty(0), adjoin.empty(7, 1)
+    fitting, empty, other = adjoin.empty(wanted.shape), adjoin.empty(0), adjoin.empty(7, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for out in (fitting, empty):
             assert call(out=out) is out and out.shape == wanted.shape and adjoin.equal(out, wanted.to(out.dtype))
     with pytest.warns(
-        UserWarning, match=rf"{name if name != 'range' else 'arange'}.*: out= has shape \[7, 1\] and takes the result's"
+        UserWarning, match=rf"{name if name != 'range' else 'arange'}.*: out= has shape \[7, 3\] and takes the result's"
     ):
         assert call(out=other) is other
     assert adjoin.equal(other, wanted.to(other.dtype))

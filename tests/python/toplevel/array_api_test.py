@@ -138,6 +138,9 @@ def test_indices_may_be_negative():
         (lambda x: xp.matrix_transpose(x[0]), "matrix_transpose: takes matrices"),
         (lambda x: xp.vecdot(x, x[:, :1]), "vecdot: axis -1 has sizes 3 and 1"),
         (lambda x: xp.vecdot(x, x, axis=1), r"vecdot: axis 1 is out of range"),
+        (lambda x: xp.linalg.cross(x[:, :1], x), r"cross: axis -1 must have size 3 .* shape \[2, 1\]"),
+        (lambda x: xp.linalg.cross(x, x, axis=-2), "cross: axis -2 must have size 3"),
+        (lambda x: xp.linalg.cross(x[0, 0], x), r"cross: axis -1 must have size 3 .* shape \[\]"),
         (lambda x: xp.reshape(x.T, (6,), copy=False), "reshape: copy=False asks for a view"),
         (lambda x: xp.asarray(x, dtype=xp.float64, copy=False), "asarray: .* by a copy, which copy=False forbids"),
         (lambda x: xp.expand_dims(x, axis=5), "expand_dims: axis 5 is out of range"),
@@ -355,6 +358,27 @@ def test_a_remainder_of_zero_has_the_sign_of_the_divisor():
         for divisor in (by, -by):
             for made in (xp.remainder(zeros, divisor), zeros % divisor):
                 assert made.tolist() == [0] * 4 and xp.signbit(made).tolist() == xp.signbit(divisor).tolist() * 4
+
+
+@pytest.mark.parametrize("dtype", [xp.complex64, xp.complex128])
+@pytest.mark.parametrize("count", [1, 33])
+def test_expm1_of_complex_infinities_has_the_parts_of_exp(dtype, count):
+    inf, nan = np.inf, np.nan
+    for z, wanted in {
+        complex(inf, 0): complex(inf, 0),
+        complex(inf, -0.0): complex(inf, -0.0),
+        complex(1e4, 0): complex(inf, 0),
+        complex(-inf, 2): complex(-1, 0),
+        complex(-inf, inf): complex(-1, 0),
+        complex(-inf, nan): complex(-1, 0),
+        complex(inf, 1): complex(inf, inf),
+        complex(inf, inf): complex(inf, nan),
+        complex(nan, 0): complex(nan, 0),
+        complex(1, inf): complex(nan, nan),
+        complex(1e-12, 1e-12): complex(1e-12, 1e-12),
+    }.items():
+        for made in xp.expm1(xp.full((count,), z, dtype=dtype)).tolist():
+            np.testing.assert_allclose([abs(made.real), made.imag], [abs(wanted.real), wanted.imag], rtol=1e-5)
 
 
 def test_one_number_has_a_largest_along_any_axis():

@@ -89,7 +89,7 @@ def test_segments_that_leave_rows_out_and_wrong_ones():
         "sum to data.size": {"lengths": torch.tensor([2, 3])},
         "int32 or int64": {"lengths": torch.tensor([6.0])},
         "of shape": {"lengths": torch.tensor([[6]])},
-        "counts? it from the front": {"lengths": torch.tensor([6]), "axis": -1},
+        "axis 1 of data of 1": {"lengths": torch.tensor([6]), "axis": 1},
     }.items():
         with pytest.raises(RuntimeError, match=words):
             torch.segment_reduce(data, "sum", **given)

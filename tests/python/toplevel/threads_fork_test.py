@@ -287,6 +287,29 @@ def test_ctrl_c_in_a_long_op(prepare, op):
         assert fraction < 0.9, "the op ran to its end before the interrupt was seen"
 
 
+def test_ctrl_c_before_the_first_question_is_not_lost():
+    code = """
+        import ctypes, signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        import adjoin
+        interrupt = ctypes.PyDLL(None).PyErr_SetInterrupt  # no Python code runs until the core asks
+        interrupt.argtypes, interrupt.restype = [ctypes.py_object], None
+        x = adjoin.ones(3, requires_grad=True)
+        y = x
+        for _ in range(400):
+            y = y * 1.0
+        y.register_hook(interrupt)
+        try:
+            y.sum().backward()
+            print("lost")
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(x.grad is None)
+    """
+    result = script(code)
+    assert result.stdout.split() == ["interrupted", "True"], result.stdout + result.stderr
+
+
 def test_ctrl_c_in_backward():
     code = """
         import os, signal, threading, time

@@ -1,6 +1,7 @@
 """tests/python/toplevel/toplevel_functions_test.py: functions of the top level that layers stand on, windows, futures, small tools."""
 
 import math
+import pickle
 import threading
 import time
 
@@ -141,8 +142,17 @@ def test_futures():
     with pytest.raises(KeyError, match="lost"):
         futures.wait_all([first, second])
     assert futures.wait_all([first, after]) == [1, 2] and futures.collect_all([]).wait() == []
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(RuntimeError, match="error when running the callback: ZeroDivisionError") as caught:
         first.then(lambda f: 1 / 0).wait()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    seen = []
+    third = futures.Future()
+    third.add_done_callback(lambda f: 1 / 0)  # whoever sets the result does not suffer from it
+    third.add_done_callback(seen.append)
+    third.set_result(3)
+    assert seen == [third] and third.wait() == 3
+    with pytest.raises(Exception, match=r"Can not pickle torch.futures.Future"):
+        pickle.dumps(third)
 
 
 def test_tensors_change_places():

@@ -72,6 +72,12 @@ def _nearest(x):
     return x.clone() if is_integral(x.dtype) else _by_parts(_top.round)(x)
 
 
+def _expm1(x):
+    """Where a complex result isn't finite, exp decides: it makes no NaN of zero times infinity."""
+    made = _top.expm1(x)
+    return _top.where(_top.isfinite(made), made, _top.exp(x) - 1) if x.dtype.is_complex else made
+
+
 def _remainder(x1, x2):
     """A zero has the sign of the divisor, as every other remainder has."""
     made = _top.remainder(x1, x2)
@@ -106,7 +112,7 @@ cosh = _one("cosh")
 divide = _two("divide")
 equal = _compared("equal", _top.eq)
 exp = _one("exp")
-expm1 = _one("expm1")
+expm1 = _one("expm1", _expm1)
 floor = _one("floor", _whole(_top.floor))
 floor_divide = _two("floor_divide")
 greater = _compared("greater", _top.gt)

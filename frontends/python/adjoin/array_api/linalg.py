@@ -29,6 +29,9 @@ def cholesky(x, /, *, upper=False):
 
 def cross(x1, x2, /, *, axis=-1):
     """The cross product along an axis of size 3."""
+    for x in (x1, x2):  # before broadcasting, which would make three of one
+        if not -x.ndim <= axis < x.ndim or x.shape[axis] != 3:
+            raise ValueError(f"cross: axis {axis} must have size 3 in both arrays; one has shape {list(x.shape)}")
     x1, x2 = _top.broadcast_tensors(*promoted(x1, x2))
     return _linalg.cross(x1, x2, dim=axis)
 

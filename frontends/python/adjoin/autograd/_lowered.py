@@ -10,6 +10,8 @@ from .function import Function, _default_setup_context
 def apply(cls, *args):
     """cls of arguments that are tensors of a transform: its level's tape records cls, which is then applied to what they stand for."""
     level = max(_C.transform_level(x) for x in args if isinstance(x, _C.Tensor))
+    if cls.setup_context is not _default_setup_context:
+        args = (*args, *_left_out(cls.forward, len(args)))
     own = [isinstance(x, _C.Tensor) and _C.transform_level(x) == level for x in args]
     recorded = _C.is_grad_enabled() and any(x.requires_grad for x, mine in zip(args, own, strict=True) if mine)
     if recorded and cls.setup_context is _default_setup_context:
@@ -26,6 +28,14 @@ def apply(cls, *args):
         return results
     known = type(cls.__name__, (cls,), {"forward": staticmethod(lambda *_: results)})
     return _C.apply_function_here(known, *args)
+
+
+def _left_out(forward, given):
+    """The defaults of forward's arguments that a call of so many leaves out: setup_context sees them."""
+    function = getattr(forward, "__func__", forward)
+    defaults = getattr(function, "__defaults__", None) or ()
+    missing = function.__code__.co_argcount - (function is not forward) - given if defaults else 0
+    return defaults[len(defaults) - missing :] if 0 < missing <= len(defaults) else ()
 
 
 class VmapInfo(NamedTuple):

@@ -11,6 +11,15 @@ def _default_setup_context(ctx, inputs, output):
     raise NotImplementedError("setup_context is not implemented")
 
 
+def _two_backwards(name):
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            f"Implementing both 'backward' and 'vjp' for a custom Function is not allowed: {name} has both; keep one"
+        )
+
+    return staticmethod(backward)
+
+
 class Function(Called):
     """A function with its own derivative: ``forward`` and ``backward`` are static methods.
 
@@ -20,6 +29,12 @@ class Function(Called):
 
     Where they are no static methods, ``Mine(settings)(*args)`` calls them on the instance, as in 2016.
     """
+
+    def __init_subclass__(cls, **settings):
+        super().__init_subclass__(**settings)
+        own = vars(cls)
+        if "vjp" in own:  # another name of backward
+            cls.backward = _two_backwards(cls.__name__) if "backward" in own else own["vjp"]
 
     apply = classmethod(_C.apply_function)
     setup_context = staticmethod(_default_setup_context)
@@ -33,7 +48,11 @@ class Function(Called):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """The gradients of the arguments from those of the results."""
-        raise NotImplementedError("a subclass of Function must implement the backward method to be differentiated")
+        raise NotImplementedError(
+            "a subclass of Function must implement either the backward or the vjp method to be differentiated"
+        )
+
+    vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):

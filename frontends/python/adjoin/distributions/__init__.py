@@ -18,6 +18,7 @@ from .low_rank import LowRankMultivariateNormal
 from .matrices import LKJCholesky, Wishart
 from .mixture import MixtureSameFamily
 from .kl import kl_divergence, register_kl
+from . import kl_pairs  # noqa: F401
 from .relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
 from .tails import HalfCauchy, InverseGamma, Kumaraswamy, Pareto, StudentT, Weibull
 from .transforms import *

@@ -4,8 +4,9 @@ import adjoin
 from adjoin.autograd import Function
 
 
-def draw_gamma(shape, concentration, generator=None):
-    """Values of the gamma distribution of rate 1, by rejection (Marsaglia and Tsang, 2000)."""
+def draw_log_gamma(shape, concentration, generator=None):
+    """Logarithms of values of the gamma distribution of rate 1, by rejection (Marsaglia and Tsang, 2000); the values themselves may be
+    too small for a number."""
 
     def draw(source, like):
         return source(like.shape, dtype=like.dtype, device=like.device, generator=generator)
@@ -21,8 +22,13 @@ def draw_gamma(shape, concentration, generator=None):
         good = open_ & (v > 0) & (u.log() < 0.5 * x * x + d - d * v + d * v.clamp(min=1e-30).log())
         made = adjoin.where(good, d * v, made)
         open_ = open_ & ~good
-    power = adjoin.where(alpha < 1, draw(adjoin.rand, alpha).log() / alpha, adjoin.zeros_like(alpha)).exp()
-    return (made * power).clamp(min=adjoin.finfo(alpha.dtype).tiny)
+    share = draw(adjoin.rand, alpha).clamp(min=adjoin.finfo(alpha.dtype).tiny)
+    return made.log() + adjoin.where(alpha < 1, share.log() / alpha, adjoin.zeros_like(alpha))
+
+
+def draw_gamma(shape, concentration, generator=None):
+    """Values of the gamma distribution of rate 1."""
+    return draw_log_gamma(shape, concentration, generator).exp().clamp(min=adjoin.finfo(concentration.dtype).tiny)
 
 
 def slope(concentration, value):
@@ -53,6 +59,32 @@ class _Slope(Function):
         )
 
 
+def slope_of_log(concentration, log_value):
+    """The same of the logarithm: by the first term of P's series, x^a / Gamma(a + 1), where x is so small that it stands alone."""
+    a, log = concentration.double(), log_value.double()
+    small = log < -20
+    value = adjoin.where(small, 1.0, log.exp())
+    return adjoin.where(small, (adjoin.digamma(a + 1) - log) / a, slope(a, value) / value)
+
+
+class _SlopeOfLog(_Slope):
+    @staticmethod
+    def forward(ctx, concentration, log_value):
+        return slope_of_log(concentration, log_value).to(log_value.dtype)
+
+
+class _DrawnLog(Function):
+    @staticmethod
+    def forward(ctx, concentration):
+        made = draw_log_gamma(concentration.shape, concentration)
+        ctx.save_for_backward(concentration, made)
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * _SlopeOfLog.apply(*ctx.saved_tensors)
+
+
 class _Drawn(Function):
     @staticmethod
     def forward(ctx, concentration):
@@ -72,6 +104,16 @@ def gamma_samples(shape, concentration):
     return draw_gamma(shape, concentration)
 
 
+def dirichlet_samples(shape, concentration, generator=None):
+    """Shares that add to 1 along the last dimension, inside of (0, 1), with derivatives where they are recorded."""
+    if generator is None and adjoin.is_grad_enabled() and concentration.requires_grad:
+        logs = _DrawnLog.apply(concentration.expand(shape).contiguous())
+    else:
+        logs = draw_log_gamma(shape, concentration, generator)
+    kind = adjoin.finfo(logs.dtype)
+    return logs.softmax(-1).clamp(kind.tiny, 1 - kind.eps / 2)
+
+
 def _standard_gamma(concentration, generator=None):
     """PyTorch's path: a gamma variable of rate 1 for each concentration."""
     if generator is None:
@@ -83,5 +125,4 @@ def _standard_gamma(concentration, generator=None):
 
 def _sample_dirichlet(concentration, generator=None):
     """PyTorch's path: shares that add to 1 along the last dimension."""
-    made = _standard_gamma(concentration, generator)
-    return made / made.sum(-1, keepdim=True)
+    return dirichlet_samples(concentration.shape, concentration, generator)

@@ -271,7 +271,7 @@ class _Dependent(Constraint):
 
     def _known(self, value, name):
         if value is NotImplemented:
-            raise NotImplementedError(f"{name} of a dependent constraint is known once its distribution is made")
+            raise NotImplementedError(f".{name} cannot be determined statically: a distribution that is made says it")
         return value
 
     is_discrete = property(lambda self: self._known(self._discrete, "is_discrete"))

@@ -147,16 +147,18 @@ class Gumbel(_LocScale):
 class Uniform(Distribution):
     """The same density from low up to high."""
 
-    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+    arg_constraints = dict.fromkeys(("low", "high"), constraints.dependent(is_discrete=False, event_dim=0))
     has_rsample = True
 
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = to_tensors(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
-        if self._validate_args and not (self.low < self.high).all():
+        if self._checks_values() and not (self.low < self.high).all():
             raise ValueError("Uniform is not defined when low>= high")
 
-    support = property(lambda self: constraints.interval(self.low, self.high))
+    support = constraints.dependent_property(
+        lambda self: constraints.interval(self.low, self.high), is_discrete=False, event_dim=0
+    )
     mean = property(lambda self: (self.low + self.high) / 2)
     mode = property(lambda self: adjoin.full_like(self.low, math.nan))
     stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))

@@ -29,7 +29,9 @@ class Binomial(_Count):
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
         super().__init__(total_count, probs, logits, validate_args)
 
-    support = property(lambda self: constraints.integer_interval(0, self.total_count))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self.total_count), is_discrete=True, event_dim=0
+    )
     mean = property(lambda self: self.total_count * self.probs)
     mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
@@ -48,8 +50,7 @@ class Binomial(_Count):
         self._validate_sample(value)
         n, logits = self.total_count, self.logits
         ways = adjoin.lgamma(n + 1) - adjoin.lgamma(value + 1) - adjoin.lgamma(n - value + 1)
-        # log(1 + e^logits) without overflow: the sum's larger part stands alone.
-        return ways + value * logits - n * (logits.clamp(min=0) + adjoin.log1p((-logits.abs()).exp()))
+        return ways + value * logits + n * adjoin.nn.functional.logsigmoid(-logits)
 
     def entropy(self):
         """See the base."""
@@ -91,14 +92,6 @@ class NegativeBinomial(_Count):
         return n * logsigmoid(-self.logits) + value * logsigmoid(self.logits) + ways
 
 
-class _Counts(constraints.multinomial):
-    """All of the draws, in whole numbers."""
-
-    def check(self, value):
-        """See the base."""
-        return ((value % 1 == 0) & (value >= 0)).all(-1) & (value.sum(-1) == self.upper_bound)
-
-
 class Multinomial(Distribution):
     """How often each class is drawn in total_count draws."""
 
@@ -121,10 +114,9 @@ class Multinomial(Distribution):
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    @property
-    def support(self):
-        """Whole numbers that add to total_count."""
-        return _Counts(self.total_count)
+    support = constraints.dependent_property(
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    )
 
     def sample(self, sample_shape=()):
         """See the base."""

@@ -27,6 +27,7 @@ class _Bits(Distribution):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     _param = property(lambda self: self.__dict__.get("probs", self.__dict__.get("logits")))
+    param_shape = property(lambda self: self._param.shape)
 
     def __getattr__(self, name):
         if name == "probs":
@@ -82,7 +83,7 @@ class Geometric(_Bits):
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         super().__init__(probs, logits, validate_args)
-        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+        if self._checks_values() and probs is not None and not bool((self.probs > 0).all()):
             raise ValueError(f"Expected parameter probs of Geometric to be positive but found {self.probs}")
 
     mean = property(lambda self: 1 / self.probs - 1)
@@ -137,7 +138,9 @@ class Categorical(Distribution):
 
     _param = property(lambda self: self.__dict__.get("probs", self.__dict__.get("logits")))
     param_shape = property(lambda self: self._param.shape)
-    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self._num_events - 1), is_discrete=True, event_dim=0
+    )
     mean = variance = property(lambda self: adjoin.full(self.batch_shape, float("nan"), dtype=self._param.dtype))
     mode = property(lambda self: self._param.argmax(-1))
 
@@ -189,6 +192,7 @@ class OneHotCategorical(Distribution):
 
     probs = mean = property(lambda self: self._categorical.probs)
     logits = property(lambda self: self._categorical.logits)
+    param_shape = property(lambda self: self._categorical.param_shape)
     variance = property(lambda self: self.probs * (1 - self.probs))
     mode = property(lambda self: self._vector(self._categorical.mode))
 

@@ -1,5 +1,7 @@
 """adjoin.distributions.distribution: what all distributions share: shapes, checks of parameters and values."""
 
+import warnings
+
 import adjoin
 
 from . import constraints
@@ -43,17 +45,15 @@ class Distribution:
 
     has_rsample = False
     has_enumerate_support = False
-    arg_constraints = {}
-    support = constraints.dependent
     _validate_args = __debug__  # of a class, of a subclass, of one object
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
         self._batch_shape, self._event_shape = adjoin.Size(batch_shape), adjoin.Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._validate_args:
+        if not self._checks_values():
             return
-        for name, constraint in self.arg_constraints.items():
+        for name, constraint in self._stated("arg_constraints", {}, "arg_constraints = {}").items():
             value = self.__dict__.get(name)
             if value is None or constraints.is_dependent(constraint):  # another parameter says the same
                 continue
@@ -62,6 +62,32 @@ class Distribution:
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
+
+    @property
+    def arg_constraints(self):
+        """{name of a parameter: its constraint}."""
+        raise NotImplementedError(f"{type(self)} does not define `arg_constraints`")
+
+    @property
+    def support(self):
+        """The constraint of the values."""
+        raise NotImplementedError(f"{type(self)} does not define `support`")
+
+    def _checks_values(self):
+        """A trace records no decisions, so nothing is checked there."""
+        return self._validate_args and not adjoin.jit.is_tracing()
+
+    def _stated(self, name, otherwise, empty):
+        """What a subclass says of its constraints; one that says nothing is told how."""
+        try:
+            return getattr(self, name)
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `{name}`. Please set `{empty}` or initialize the distribution with "
+                "`validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+            return otherwise
 
     @property
     def batch_shape(self):
@@ -77,6 +103,11 @@ class Distribution:
     def mean(self):
         """The expected value."""
         raise NotImplementedError
+
+    @property
+    def mode(self):
+        """Where the density, or the probability, is greatest."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self):
@@ -134,7 +165,7 @@ class Distribution:
         """The same distribution with parameters of a larger shape."""
         made = type(self).__new__(type(self)) if _instance is None else _instance
         made.__dict__.update({k: v for k, v in self.__dict__.items() if k not in made.__dict__})
-        for name in self.arg_constraints:
+        for name in self._parameters():
             value = self.__dict__.get(name)
             if value is not None:
                 events = value.shape[len(self._batch_shape) :]
@@ -145,6 +176,12 @@ class Distribution:
         made._validate_args = self._validate_args
         return made
 
+    def _parameters(self):
+        try:
+            return tuple(self.arg_constraints)
+        except NotImplementedError:
+            return ()
+
     def _expanded(self, made):
         """What else expand() has to do in a subclass."""
 
@@ -152,7 +189,7 @@ class Distribution:
         return adjoin.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value):
-        """Raises unless value could be a sample."""
+        """Raises ValueError unless value could be a sample."""
         if not self._validate_args:
             return
         if not isinstance(value, adjoin.Tensor):
@@ -162,16 +199,24 @@ class Distribution:
             raise ValueError(
                 f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
             )
-        adjoin.broadcast_shapes(tuple(value.shape[: value.dim() - events]), tuple(self._batch_shape))
-        if not (constraints.is_dependent(self.support) or self.support.check(value).all()):
+        try:
+            adjoin.broadcast_shapes(tuple(value.shape[: value.dim() - events]), tuple(self._batch_shape))
+        except RuntimeError:
+            raise ValueError(
+                f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {self._batch_shape + self._event_shape}."
+            ) from None
+        if not self._checks_values():
+            return
+        support = self._stated("support", constraints.dependent, "support = constraints.dependent")
+        if not (constraints.is_dependent(support) or support.check(value).all()):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
-                f"({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def __repr__(self):
         found = []
-        for name in self.arg_constraints:
+        for name in self._parameters():
             value = self.__dict__.get(name)
             if value is not None:
                 found.append(f"{name}: {value if value.numel() == 1 else value.size()}")

@@ -1,7 +1,9 @@
 """adjoin.distributions.elementwise: functions with an inverse and the logarithm of their slope: what all are, those of
 one number, and several in a row."""
 
+import copy
 import math
+import weakref
 
 import adjoin
 from adjoin.nn import functional as F
@@ -27,22 +29,54 @@ class Transform:
 
     bijective = True
     domain = codomain = constraints.real
-    sign = 1
+    _cache_size = 0
+    _kept = (None, None)  # the last x and its y
+    _back = None  # a weak reference to the inverse: t.inv is the same object as long as somebody has it
 
     event_dim = property(lambda self: self.domain.event_dim)
 
     def __init__(self, cache_size=0):
-        """Nothing is kept between calls, whether ``cache_size`` is 0 or 1."""
+        """``cache_size=1``: the last x and its y are kept, and whoever asks for one by the other gets that tensor: exact where the
+        inverse is not, as at the ends of ``TanhTransform``."""
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
 
     def __call__(self, x):
-        return self._call(x)
+        if not self._cache_size:
+            return self._call(x)
+        if x is not self._kept[0]:
+            self._kept = x, self._call(x)
+        return self._kept[1]
+
+    def _inv_call(self, y):
+        if not self._cache_size:
+            return self._inverse(y)
+        if y is not self._kept[1]:
+            self._kept = self._inverse(y), y
+        return self._kept[0]
 
     @property
     def inv(self):
         """The inverse."""
+        found = self._back and self._back()
+        if found is None:
+            found = self._inverted()
+            self._back = weakref.ref(found)
+        return found
+
+    def _inverted(self):
         return _InverseTransform(self)
+
+    @property
+    def sign(self):
+        """1 where a function of one number rises, -1 where it falls."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: only a function of one number that rises or falls everywhere has a sign"
+        )
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_back")}
 
     def log_abs_det_jacobian(self, x, y):
         """log |dy / dx|."""
@@ -57,12 +91,20 @@ class Transform:
         return adjoin.Size(shape)
 
     def with_cache(self, cache_size=1):
-        """The same: nothing is kept between calls."""
-        Transform.__init__(self, cache_size)
-        return self
+        """The same with another ``cache_size``."""
+        if cache_size == self._cache_size:
+            return self
+        made = copy.copy(self)
+        made._back = None
+        Transform.__init__(made, cache_size)
+        return made
+
+    def _said(self):
+        """What tells it from others of its class."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_back", "_cache_size")}
 
     def __eq__(self, other):
-        return type(self) is type(other) and self.__dict__ == other.__dict__
+        return type(self) is type(other) and self._said() == other._said()
 
     __hash__ = object.__hash__
 
@@ -72,35 +114,41 @@ class Transform:
 
 class _InverseTransform(Transform):
     def __init__(self, forward):
-        self.forward = forward
+        self._inv = forward
         self.domain, self.codomain, self.bijective = forward.codomain, forward.domain, forward.bijective
 
-    sign = property(lambda self: self.forward.sign)
-    inv = property(lambda self: self.forward)
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
+    _cache_size = property(lambda self: self._inv._cache_size)
 
-    def _call(self, y):
-        return self.forward._inverse(y)
+    def __call__(self, y):
+        return self._inv._inv_call(y)
 
-    def _inverse(self, x):
-        return self.forward._call(x)
+    def _inv_call(self, x):
+        return self._inv(x)
+
+    def with_cache(self, cache_size=1):
+        """See the base."""
+        return self._inv.with_cache(cache_size).inv
 
     def log_abs_det_jacobian(self, x, y):
         """See the base."""
-        return -self.forward.log_abs_det_jacobian(y, x)
+        return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape):
         """See the base."""
-        return self.forward.inverse_shape(shape)
+        return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape):
         """See the base."""
-        return self.forward.forward_shape(shape)
+        return self._inv.forward_shape(shape)
 
 
 class ExpTransform(Transform):
     """exp(x)."""
 
     codomain = constraints.positive
+    sign = 1
 
     def _call(self, x):
         return x.exp()
@@ -117,7 +165,7 @@ class AbsTransform(Transform):
     """|x|; of the two inverses the positive one is given."""
 
     bijective = False
-    codomain = constraints.nonnegative
+    codomain = constraints.positive
 
     def _call(self, x):
         return x.abs()
@@ -132,6 +180,7 @@ class PowerTransform(Transform):
     domain = codomain = constraints.positive
 
     def __init__(self, exponent, cache_size=0):
+        super().__init__(cache_size)
         self.exponent = exponent if isinstance(exponent, adjoin.Tensor) else adjoin.tensor(float(exponent))
 
     def __eq__(self, other):
@@ -156,6 +205,7 @@ class SigmoidTransform(Transform):
     """1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
+    sign = 1
 
     def _call(self, x):
         info = adjoin.finfo(x.dtype)
@@ -175,6 +225,7 @@ class TanhTransform(Transform):
     """tanh(x)."""
 
     codomain = constraints.interval(-1.0, 1.0)
+    sign = 1
 
     def _call(self, x):
         return x.tanh()
@@ -191,6 +242,7 @@ class SoftplusTransform(Transform):
     """log(1 + exp(x))."""
 
     codomain = constraints.positive
+    sign = 1
 
     def _call(self, x):
         return F.softplus(x)
@@ -207,6 +259,7 @@ class AffineTransform(Transform):
     """loc + scale x."""
 
     def __init__(self, loc, scale, event_dim=0, cache_size=0):
+        super().__init__(cache_size)
         self.loc, self.scale = loc, scale
         if event_dim:
             self.domain = self.codomain = constraints.independent(constraints.real, event_dim)
@@ -248,11 +301,28 @@ class AffineTransform(Transform):
 class ComposeTransform(Transform):
     """One transform after the other."""
 
+    _inverse_of = None
+
     def __init__(self, parts, cache_size=0):
-        self.parts = list(parts)
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
         if self.parts:
             self.domain = self._side("domain", "codomain", self.parts[::-1])
             self.codomain = self._side("codomain", "domain", self.parts)
+
+    def with_cache(self, cache_size=1):
+        """See the base: the parts keep, too."""
+        return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
+
+    def _inverted(self):
+        made = ComposeTransform([part.inv for part in reversed(self.parts)])
+        made._cache_size, made._inverse_of = self._cache_size, self
+        return made
+
+    @property
+    def inv(self):
+        """The inverse: the parts' inverses, the last one first."""
+        return self._inverse_of or super().inv
 
     @staticmethod
     def _side(near, far, parts):

@@ -3,7 +3,7 @@
 import adjoin
 
 from . import constraints
-from ._gamma_samples import gamma_samples
+from ._gamma_samples import dirichlet_samples, gamma_samples
 from .distribution import to_tensors
 from .exponential_family import ExponentialFamily
 
@@ -33,7 +33,8 @@ class Gamma(ExponentialFamily):
         return gamma_samples(self._extended_shape(sample_shape), self.concentration) / self.rate
 
     def log_prob(self, value):
-        """See the base."""
+        """See the base; a number is taken, too."""
+        value = adjoin.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return adjoin.xlogy(a, rate) + adjoin.xlogy(a - 1, value) - rate * value - adjoin.lgamma(a)
@@ -43,15 +44,30 @@ class Gamma(ExponentialFamily):
         a = self.concentration
         return a - self.rate.log() + adjoin.lgamma(a) + (1 - a) * adjoin.digamma(a)
 
+    def cdf(self, value):
+        """See the base."""
+        self._validate_sample(value)
+        return adjoin.special.gammainc(self.concentration, self.rate * value)
+
 
 class Chi2(Gamma):
     """The sum of df squares of standard normal numbers."""
 
-    def __init__(self, df, validate_args=None):
-        (df,) = to_tensors(df)
-        super().__init__(0.5 * df, adjoin.full_like(df, 0.5), validate_args=validate_args)
+    arg_constraints = {"df": constraints.positive}
 
-    df = property(lambda self: self.concentration * 2)
+    def __init__(self, df, validate_args=None):
+        (self.df,) = to_tensors(df)
+        super().__init__(0.5 * self.df, adjoin.full_like(self.df, 0.5), validate_args=validate_args)
+
+    def _expanded(self, made):
+        made.concentration, made.rate = (x.expand(made.batch_shape) for x in (self.concentration, self.rate))
+
+
+def _peak(concentration):
+    """The shares of greatest density; where it is infinite at every corner, the corner of the greatest concentration."""
+    more = (concentration - 1).clamp(min=0)
+    corner = adjoin.nn.functional.one_hot(concentration.argmax(-1), concentration.shape[-1]).to(concentration.dtype)
+    return adjoin.where((concentration < 1).all(-1, keepdim=True), corner, more / more.sum(-1, keepdim=True))
 
 
 class Dirichlet(ExponentialFamily):
@@ -68,6 +84,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
 
     mean = property(lambda self: self.concentration / self.concentration.sum(-1, keepdim=True))
+    mode = property(lambda self: _peak(self.concentration))
     _natural_params = property(lambda self: (self.concentration - 1,))
     _mean_carrier_measure = 0
 
@@ -82,8 +99,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        made = gamma_samples(self._extended_shape(sample_shape), self.concentration)
-        return made / made.sum(-1, keepdim=True)
+        return dirichlet_samples(self._extended_shape(sample_shape), self.concentration)
 
     def log_prob(self, value):
         """See the base."""
@@ -112,6 +128,7 @@ class Beta(ExponentialFamily):
 
     _total = property(lambda self: self.concentration1 + self.concentration0)
     mean = property(lambda self: self.concentration1 / self._total)
+    mode = property(lambda self: _peak(self._both())[..., 0])
     variance = property(lambda self: self.mean * (1 - self.mean) / (self._total + 1))
     _natural_params = property(lambda self: (self.concentration1 - 1, self.concentration0 - 1))
     _mean_carrier_measure = 0
@@ -121,10 +138,10 @@ class Beta(ExponentialFamily):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        a, b = (
-            gamma_samples(self._extended_shape(sample_shape), c) for c in (self.concentration1, self.concentration0)
-        )
-        return a / (a + b)
+        return dirichlet_samples((*self._extended_shape(sample_shape), 2), self._both())[..., 0]
+
+    def _both(self):
+        return adjoin.stack([self.concentration1, self.concentration0], -1)
 
     def log_prob(self, value):
         """See the base."""

@@ -22,7 +22,7 @@ class GeneralizedPareto(Distribution):
         self.loc, self.scale, self.concentration = to_tensors(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
         """From loc on; up to loc - scale / concentration where that is negative."""
         c = self.concentration

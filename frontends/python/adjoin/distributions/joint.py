@@ -15,6 +15,8 @@ from .elementwise import ComposeTransform, ExpTransform, Transform, sum_last
 class Independent(Distribution):
     """The last dimensions of a batch as those of one value."""
 
+    arg_constraints = {}
+
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         count, shape = reinterpreted_batch_ndims, base_distribution.batch_shape
         if count > len(shape):
@@ -27,7 +29,12 @@ class Independent(Distribution):
         super().__init__(shape[:keep], shape[keep:] + base_distribution.event_shape, validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
-    support = property(lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims))
+    has_enumerate_support = property(
+        lambda self: self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+    )
+    support = constraints.dependent_property(
+        lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
+    )
     mean = property(lambda self: self.base_dist.mean)
     mode = property(lambda self: self.base_dist.mode)
     variance = property(lambda self: self.base_dist.variance)
@@ -48,10 +55,19 @@ class Independent(Distribution):
         """See the base."""
         return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
+    def enumerate_support(self, expand=True):
+        """See the base; the elements of a value have no list of all their combinations."""
+        if self.reinterpreted_batch_ndims:
+            raise NotImplementedError(
+                "Enumeration over cartesian product is not implemented: list the base distribution's"
+            )
+        return self.base_dist.enumerate_support(expand)
+
     def expand(self, batch_shape, _instance=None):
         """See the base."""
         own = tuple(self.event_shape[: self.reinterpreted_batch_ndims])
         base = self.base_dist.expand(tuple(batch_shape) + own)
+        _instance = self._get_checked_instance(Independent, _instance)
         return put_into(_instance, Independent(base, self.reinterpreted_batch_ndims, self._validate_args))
 
     def __repr__(self):
@@ -60,6 +76,8 @@ class Independent(Distribution):
 
 class TransformedDistribution(Distribution):
     """What becomes of a distribution's values through transforms."""
+
+    arg_constraints = {}
 
     def __init__(self, base_distribution, transforms, validate_args=None):
         if not isinstance(transforms, (Transform, list, tuple)):
@@ -86,7 +104,7 @@ class TransformedDistribution(Distribution):
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def support(self):
         """What the last transform gives."""
         found = self.transforms[-1].codomain if self.transforms else self.base_dist.support
@@ -127,7 +145,7 @@ class TransformedDistribution(Distribution):
     def expand(self, batch_shape, _instance=None):
         """See the base."""
         made = TransformedDistribution(self.base_dist.expand(batch_shape), self.transforms, self._validate_args)
-        return put_into(_instance, made)
+        return put_into(self._get_checked_instance(TransformedDistribution, _instance), made)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
@@ -138,6 +156,7 @@ class LogNormal(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
+    has_rsample = True
 
     def __init__(self, loc, scale, validate_args=None):
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
@@ -155,6 +174,7 @@ class LogNormal(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         """See the base."""
         base = self.base_dist.expand(batch_shape)
+        _instance = self._get_checked_instance(LogNormal, _instance)
         return put_into(_instance, LogNormal(base.loc, base.scale, self._validate_args))
 
     def __repr__(self):

@@ -3,16 +3,20 @@
 import math
 
 import adjoin
+from adjoin.nn import functional as F
 
 from ._linear import solve_lower
 from .bounded import ContinuousBernoulli, VonMises
-from .continuous import Exponential, Laplace, Normal, Uniform
+from .continuous import Cauchy, Exponential, Gumbel, Laplace, Normal, Uniform
+from .counts import Binomial
 from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
+from .distribution import EULER
 from .elementwise import sum_last
 from .exponential_family import ExponentialFamily, bregman
 from .gamma import Beta, Dirichlet, Gamma
-from .joint import HalfNormal, Independent, LogNormal, MultivariateNormal
+from .joint import HalfNormal, Independent, MultivariateNormal, TransformedDistribution
 from .low_rank import LowRankMultivariateNormal
+from .tails import HalfCauchy, InverseGamma, Kumaraswamy, Pareto, Weibull
 
 _table = {}
 
@@ -42,11 +46,6 @@ def kl_divergence(p, q):
 def _normal(p, q):
     ratio = (p.scale / q.scale) ** 2
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - ratio.log())
-
-
-@register_kl(LogNormal, LogNormal)
-def _log_normal(p, q):
-    return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -102,8 +101,14 @@ def _dirichlet(p, q):
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p, q):
-    both = adjoin.xlogy(p.probs, p.probs / q.probs), adjoin.xlogy(1 - p.probs, (1 - p.probs) / (1 - q.probs))
-    return both[0] + both[1]
+    """By logits, which tell probabilities near 1 apart; a case that never happens adds nothing, one that q has not is infinite."""
+
+    def case(share, of_q, sign):
+        found = share * (F.softplus(sign * q.logits) - F.softplus(sign * p.logits))
+        found = adjoin.where(of_q == 0, math.inf, found)
+        return adjoin.where(share == 0, 0.0, found)
+
+    return case(p.probs, q.probs, -1) + case(1 - p.probs, 1 - q.probs, 1)
 
 
 @register_kl(Geometric, Geometric)
@@ -170,6 +175,74 @@ def _multivariate_normal(p, q):
     spread = solve_lower(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril).square().sum(-1).sum(-1)
     apart = solve_lower(q._unbroadcasted_scale_tril, (q.loc - p.loc).unsqueeze(-1)).square().sum(-1).sum(-1)
     return q._half_log_det() - p._half_log_det() + 0.5 * (spread + apart - p.event_shape[0])
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p, q):
+    """q of fewer trials lacks values of p; with more, the numbers of ways have no closed form."""
+    if bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
+    found = p.total_count * _bernoulli(p, q)
+    return adjoin.where(p.total_count > q.total_count, math.inf, found)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p, q):
+    """Chyzak and Nielsen (2019)."""
+    return (((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2) / (4 * p.scale * q.scale)).log()
+
+
+@register_kl(HalfCauchy, HalfCauchy)
+def _half_cauchy(p, q):
+    return ((p.scale + q.scale) ** 2 / (4 * p.scale * q.scale)).log()
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p, q):
+    ratio, apart = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    return -ratio.log() + apart + ratio * EULER + (adjoin.lgamma(1 + ratio) - apart).exp() - 1 - EULER
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p, q):
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return adjoin.where(p.scale < q.scale, math.inf, found)
+
+
+@register_kl(Weibull, Weibull)
+def _weibull(p, q):
+    """Bauckhage (2013)."""
+    k, m = p.concentration, q.concentration
+    spread = (p.scale / q.scale) ** m * adjoin.lgamma(m / k + 1).exp()
+    return (
+        k.log() - k * p.scale.log() - m.log() + m * q.scale.log() + (k - m) * (p.scale.log() - EULER / k) + spread - 1
+    )
+
+
+@register_kl(InverseGamma, InverseGamma)
+def _inverse_gamma(p, q):
+    return _gamma(p, q)  # 1 / x changes no divergence
+
+
+@register_kl(Kumaraswamy, Kumaraswamy)
+def _kumaraswamy(p, q):
+    """-log(1 - x^a) is exponential of rate b; of two unlike a there is no closed form."""
+    if not bool((p.concentration1 == q.concentration1).all()):
+        raise NotImplementedError("KL between Kumaraswamys of different concentration1 is not implemented")
+    ratio = q.concentration0 / p.concentration0
+    return ratio - 1 - ratio.log()
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p, q):
+    """What one transform makes of both changes no divergence."""
+    if p.transforms != q.transforms:
+        raise NotImplementedError("kl_divergence: the two distributions are transformed differently")
+    if p.event_shape != q.event_shape:
+        raise NotImplementedError("kl_divergence: the two transformed distributions have different event shapes")
+    found = kl_divergence(p.base_dist, q.base_dist)
+    return sum_last(found, len(p.event_shape) - len(p.base_dist.event_shape))
 
 
 register_kl(ExponentialFamily, ExponentialFamily)(bregman)

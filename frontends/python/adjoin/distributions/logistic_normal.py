@@ -26,4 +26,5 @@ class LogisticNormal(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         """See the base."""
         base = self.base_dist.expand(batch_shape).base_dist
+        _instance = self._get_checked_instance(LogisticNormal, _instance)
         return put_into(_instance, LogisticNormal(base.loc, base.scale, self._validate_args))

@@ -40,12 +40,12 @@ class Wishart(ExponentialFamily):
         ((name, matrix),) = given.items()
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
-        df = df if isinstance(df, adjoin.Tensor) else adjoin.tensor(df, dtype=matrix.dtype, device=matrix.device)
+        df = adjoin.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch, size = adjoin.broadcast_shapes(matrix.shape[:-2], df.shape), matrix.shape[-1]
         self.df = df.expand(batch)
         self.__dict__[name] = matrix.expand((*batch, size, size))
         super().__init__(batch, (size, size), validate_args)
-        if self._validate_args and not (self.df > size - 1).all():
+        if self._checks_values() and not (self.df > size - 1).all():
             raise ValueError(
                 f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}: with less the matrices have no density"
             )

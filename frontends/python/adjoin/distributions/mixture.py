@@ -2,6 +2,7 @@
 
 import adjoin
 
+from . import constraints
 from .discrete import Categorical
 from .distribution import Distribution, put_into
 
@@ -36,7 +37,7 @@ class MixtureSameFamily(Distribution):
         """The components."""
         return self._component
 
-    @property
+    @constraints.dependent_property
     def support(self):
         """Where the components have theirs."""
         return self._component.support
@@ -81,6 +82,7 @@ class MixtureSameFamily(Distribution):
     def expand(self, batch_shape, _instance=None):
         """The same mixture with a larger batch."""
         component = self._component.expand((*batch_shape, self._component.batch_shape[-1]))
+        _instance = self._get_checked_instance(MixtureSameFamily, _instance)
         return put_into(_instance, MixtureSameFamily(self._mixture.expand(batch_shape), component, self._validate_args))
 
     def __repr__(self):

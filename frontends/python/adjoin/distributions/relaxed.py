@@ -35,11 +35,11 @@ class RelaxedBernoulli(Distribution):
     def log_prob(self, value):
         """See the base."""
         self._validate_sample(value)
-        eps = adjoin.finfo(value.dtype).eps
-        inside = value.clamp(eps, 1 - eps)
+        kind = adjoin.finfo(value.dtype)
+        inside = value.clamp(kind.tiny, 1 - kind.eps)
         score = inside.log() - adjoin.log1p(-inside)
         away = self.logits - score * self.temperature
-        density = adjoin.as_tensor(self.temperature).log() + away - 2 * adjoin.log1p(away.exp())
+        density = adjoin.as_tensor(self.temperature).log() + away + 2 * adjoin.nn.functional.logsigmoid(-away)
         return density - inside.log() - adjoin.log1p(-inside)
 
 

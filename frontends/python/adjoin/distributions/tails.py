@@ -69,7 +69,10 @@ class HalfCauchy(Distribution):
 
     def rsample(self, sample_shape=()):
         """See the base."""
-        return self.icdf(uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape))))
+        return (
+            self.scale
+            * adjoin.empty_like(self.scale.detach().expand(self._extended_shape(sample_shape))).cauchy_().abs()
+        )
 
     def log_prob(self, value):
         """See the base."""
@@ -79,6 +82,7 @@ class HalfCauchy(Distribution):
 
     def cdf(self, value):
         """See the base."""
+        self._validate_sample(value)
         return adjoin.atan(value / self.scale) * (2 / math.pi)
 
     def icdf(self, value):
@@ -116,7 +120,7 @@ class Weibull(Distribution):
     def rsample(self, sample_shape=()):
         """See the base."""
         u = uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape)))
-        return self.scale * (-u.log()) ** (1 / self.concentration)
+        return self.icdf(u)
 
     def log_prob(self, value):
         """See the base."""
@@ -126,7 +130,12 @@ class Weibull(Distribution):
 
     def cdf(self, value):
         """See the base."""
+        self._validate_sample(value)
         return -adjoin.expm1(-((value / self.scale) ** self.concentration))
+
+    def icdf(self, value):
+        """The inverse of cdf."""
+        return self.scale * (-adjoin.log1p(-value)) ** (1 / self.concentration)
 
     def entropy(self):
         """See the base."""
@@ -144,7 +153,9 @@ class Pareto(Distribution):
         self.scale, self.alpha = to_tensors(scale, alpha)
         super().__init__(self.scale.shape, validate_args=validate_args)
 
-    support = property(lambda self: constraints.greater_than_eq(self.scale))
+    support = constraints.dependent_property(
+        lambda self: constraints.greater_than_eq(self.scale), is_discrete=False, event_dim=0
+    )
     mode = property(lambda self: self.scale)
 
     @property
@@ -162,7 +173,7 @@ class Pareto(Distribution):
     def rsample(self, sample_shape=()):
         """See the base."""
         u = uniform_inside(self.scale.detach().expand(self._extended_shape(sample_shape)))
-        return self.scale * (-u.log() / self.alpha).exp()
+        return self.icdf(u)
 
     def log_prob(self, value):
         """See the base."""
@@ -171,7 +182,12 @@ class Pareto(Distribution):
 
     def cdf(self, value):
         """See the base."""
+        self._validate_sample(value)
         return 1 - (self.scale / value) ** self.alpha
+
+    def icdf(self, value):
+        """The inverse of cdf."""
+        return self.scale * (-adjoin.log1p(-value) / self.alpha).exp()
 
     def entropy(self):
         """See the base."""
@@ -212,6 +228,11 @@ class InverseGamma(Distribution):
         a, rate = self.concentration, self.rate
         return a * rate.log() - (a + 1) * value.log() - rate / value - adjoin.lgamma(a)
 
+    def cdf(self, value):
+        """See the base."""
+        self._validate_sample(value)
+        return adjoin.special.gammaincc(self.concentration, self.rate / value)
+
     def entropy(self):
         """See the base."""
         a = self.concentration
@@ -247,7 +268,16 @@ class Kumaraswamy(Distribution):
     def rsample(self, sample_shape=()):
         """See the base."""
         u = uniform_inside(self.concentration1.detach().expand(self._extended_shape(sample_shape)))
-        return (-adjoin.expm1(u.log() / self.concentration0)) ** (1 / self.concentration1)
+        return self.icdf(u)
+
+    def cdf(self, value):
+        """See the base."""
+        self._validate_sample(value)
+        return -adjoin.expm1(self.concentration0 * adjoin.log1p(-(value**self.concentration1)))
+
+    def icdf(self, value):
+        """The inverse of cdf."""
+        return (-adjoin.expm1(adjoin.log1p(-value) / self.concentration0)) ** (1 / self.concentration1)
 
     def log_prob(self, value):
         """See the base."""

@@ -13,6 +13,7 @@ class ReshapeTransform(Transform):
     """The last dimensions in another shape of as many elements."""
 
     def __init__(self, in_shape, out_shape, cache_size=0):
+        super().__init__(cache_size)
         self.in_shape, self.out_shape = adjoin.Size(in_shape), adjoin.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError(
@@ -183,7 +184,15 @@ class IndependentTransform(Transform):
     """Another transform, of which the last dimensions of a batch are one value."""
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
-        self.base_transform, self.reinterpreted_batch_ndims = base_transform, reinterpreted_batch_ndims
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size) if cache_size else base_transform
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def with_cache(self, cache_size=1):
+        """See the base: the other transform keeps, too."""
+        if cache_size == self._cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     bijective = property(lambda self: self.base_transform.bijective)
     sign = property(lambda self: self.base_transform.sign)
@@ -221,7 +230,8 @@ class IndependentTransform(Transform):
 class _Pieces(Transform):
     """A transform for each piece along a dimension: split() and join() say what a piece is."""
 
-    def __init__(self, tseq, dim=0):
+    def __init__(self, tseq, dim=0, cache_size=0):
+        Transform.__init__(self, cache_size)
         self.transforms, self.dim = list(tseq), dim
 
     bijective = property(lambda self: all(t.bijective for t in self.transforms))
@@ -237,7 +247,7 @@ class CatTransform(_Pieces):
     """A transform for each of the pieces, ``lengths`` long, along dim."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
-        super().__init__(tseq, dim)
+        super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
 
     event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
@@ -265,9 +275,6 @@ class CatTransform(_Pieces):
 class StackTransform(_Pieces):
     """A transform for each slice along dim."""
 
-    def __init__(self, tseq, dim=0, cache_size=0):
-        super().__init__(tseq, dim)
-
     domain = property(lambda self: constraints.stack([t.domain for t in self.transforms], self.dim))
     codomain = property(lambda self: constraints.stack([t.codomain for t in self.transforms], self.dim))
 
@@ -287,8 +294,10 @@ class CumulativeDistributionTransform(Transform):
     """How much of a distribution is not above x: its values become uniform numbers."""
 
     codomain = constraints.unit_interval
+    sign = 1
 
     def __init__(self, distribution, cache_size=0):
+        super().__init__(cache_size)
         self.distribution = distribution
 
     domain = property(lambda self: self.distribution.support)

@@ -169,6 +169,11 @@ def _len_torch_dispatch_stack():
     return len(_modes.stack)
 
 
+def is_in_torch_dispatch_mode(include_infra_modes=True):
+    """Whether a mode is entered on this thread."""
+    return bool(_modes.stack)
+
+
 def _get_current_dispatch_mode():
     """The mode that sees calls first, or None."""
     return _modes.stack[-1] if _modes.stack else None

@@ -19,4 +19,4 @@ from .planner import (  # noqa: F401
 )
 from .state_dict_loader import load, load_state_dict  # noqa: F401
 from .state_dict_saver import async_save, save, save_state_dict  # noqa: F401
-from .storage import StorageReader, StorageWriter  # noqa: F401
+from .storage import StorageReader, StorageWriter, WriteResult  # noqa: F401

@@ -83,7 +83,11 @@ class Meeting:
                 raise error
             return joined([result])
         self._round += 1
-        self._set(f"from/{self.rank}", _packed(result, error))
+        try:
+            packed = _packed(result, error)
+        except TypeError as e:
+            error, packed = e, _packed(None, e)
+        self._set(f"from/{self.rank}", packed)
         if self.rank == self.coordinator:
             self._lead(what, joined)
         told, errors = self._get(f"to/{self.rank}", self.coordinator)
@@ -99,7 +103,10 @@ class Meeting:
                 told = joined([r for r, _ in came])
             except Exception as e:
                 errors = {self.rank: e}
-        packed = _packed(told, errors)
+        try:
+            packed = _packed(told, errors)
+        except TypeError as e:
+            packed = _packed(None, {self.rank: e})
         for rank in range(self.size):
             self._set(f"to/{rank}", packed)
 
@@ -109,8 +116,10 @@ def _packed(result, error):
         packed = pickle.dumps((result, error))
         pickle.loads(packed)
         return packed
-    except Exception:  # an error that does not pickle is told by its text
+    except Exception as cause:  # an error that does not pickle is told by its text
+        if error is None or error == {}:
+            raise TypeError(f"checkpoint: what a process tells the others does not pickle: {cause}") from None
         text = (
             {r: RuntimeError(str(e)) for r, e in error.items()} if isinstance(error, dict) else RuntimeError(str(error))
         )
-        return pickle.dumps((result, text))
+        return pickle.dumps((None, text))

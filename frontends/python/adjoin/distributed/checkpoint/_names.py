@@ -37,6 +37,11 @@ def flattened(state):
     return found
 
 
+def flat(state):
+    """The same of the first level alone: what lies deeper belongs to an object."""
+    return {str(key): ((str(key),), value) for key, value in state.items()}
+
+
 def known(state, names):
     """The same for a file that has these names: what it has as one object is one, however deep it is here."""
     found = {}

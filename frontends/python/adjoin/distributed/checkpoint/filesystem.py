@@ -4,6 +4,7 @@ The folder is complete as soon as ``.metadata`` is in it, which is written last 
 checkpoint writes new files beside the old ones: until its own ``.metadata`` takes the other's place, the old checkpoint loads.
 """
 
+import dataclasses
 import io
 import os
 import pathlib
@@ -13,15 +14,43 @@ import uuid
 import adjoin
 
 from ..._files import contents
+from ...futures import Future
 from . import metadata as _metadata
 from ._boxes import copied, cut, meeting
-from .metadata import BytesStorageMetadata, MetadataIndex, StorageMeta, _StorageInfo  # noqa: F401
-from .storage import StorageReader, StorageWriter
+from .metadata import BytesStorageMetadata, MetadataIndex, StorageMeta, _StorageInfo, _StoragePrefix  # noqa: F401
+from .planner import LoadItemType
+from .storage import StorageReader, StorageWriter, WriteResult
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "newest"]
 
 _NAME = ".metadata"
 _PIECES = re.compile(r"__\d+_(\d+)\.distcp")
+
+
+def _done(result=None):
+    future = Future()
+    future.set_result(result)
+    return future
+
+
+class _Folder:
+    """Of a reader and of a writer: where the checkpoint lies."""
+
+    checkpoint_id = property(lambda self: self.path)
+
+    def reset(self, checkpoint_id=None):
+        """Another save or load begins, perhaps in another folder."""
+        if checkpoint_id is not None:
+            self.path = pathlib.Path(checkpoint_id)
+
+    def prepare_local_plan(self, plan):
+        """The plan as it is."""
+        return plan
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        """Whether it is the name of a folder."""
+        return "://" not in str(checkpoint_id)
 
 
 def _sync(path):
@@ -33,7 +62,7 @@ def _sync(path):
         os.close(held)
 
 
-class FileSystemWriter(StorageWriter):
+class FileSystemWriter(_Folder, StorageWriter):
     """Writes a checkpoint into a folder. ``overwrite=False`` refuses a folder that has one."""
 
     def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, per_thread_copy_ahead=10_000_000,
@@ -44,7 +73,19 @@ class FileSystemWriter(StorageWriter):
             )
         self.path, self.sync_files, self.overwrite = pathlib.Path(path), sync_files, overwrite
 
-    checkpoint_id = property(lambda self: self.path)
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        """Nothing: a file is opened when it is written."""
+
+    def prepare_global_plan(self, plans):
+        """Each process gets the name of its file."""
+        number = self.begin()
+        names = [_StoragePrefix(f"__{rank}_{number}") for rank in range(len(plans))]
+        return [dataclasses.replace(plan, storage_data=name) for plan, name in zip(plans, names, strict=True)]
+
+    def write_data(self, plan, planner):
+        """Writes the items of a plan into the file of this process."""
+        items = ((item.index, planner.resolve_data(item)) for item in plan.items)
+        return _done(self.write(plan.storage_data.prefix, items) if plan.items else [])
 
     def begin(self):
         """The coordinator's first step: the folder, and the number that the files of this save have in their names."""
@@ -54,9 +95,9 @@ class FileSystemWriter(StorageWriter):
         taken = [int(m[1]) for m in map(_PIECES.fullmatch, os.listdir(self.path)) if m]
         return max(taken, default=-1) + 1
 
-    def write(self, rank, number, items):
-        """Writes pieces; (index, where it lies) of each. ``items``: (index, tensor or object)."""
-        name, found = f"__{rank}_{number}.distcp", []
+    def write(self, prefix, items):
+        """Writes pieces; a WriteResult of each. ``items``: (index, tensor or object)."""
+        name, found = f"{prefix}.distcp", []
         if not items:
             return found
         with open(self.path / name, "xb") as file:
@@ -66,7 +107,8 @@ class FileSystemWriter(StorageWriter):
                     file.write(value.getbuffer())
                 else:
                     adjoin.save(value.cpu().contiguous() if isinstance(value, adjoin.Tensor) else value, _Counted(file))
-                found.append((index, _StorageInfo(name, begin, file.tell() - begin)))
+                size = file.tell() - begin
+                found.append(WriteResult(index, size, _StorageInfo(name, begin, size)))
             if self.sync_files:
                 file.flush()
                 os.fsync(file.fileno())
@@ -76,21 +118,22 @@ class FileSystemWriter(StorageWriter):
         """Where it is, for planners."""
         return StorageMeta(checkpoint_id=str(self.path))
 
-    def finish(self, found):
+    def finish(self, metadata, results):
         """The coordinator's last step: from here on the checkpoint is there."""
+        metadata.storage_data = {r.index: r.storage_data for part in results for r in part}
         if self.sync_files:
             _sync(self.path)
-        found.storage_meta = StorageMeta(str(self.path), str(uuid.uuid4()))
+        metadata.storage_meta = StorageMeta(str(self.path), str(uuid.uuid4()))
         beside = self.path / f"{_NAME}.tmp"
         with open(beside, "wb") as file:
-            file.write(_metadata.written(found))
+            file.write(_metadata.written(metadata))
             if self.sync_files:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(beside, self.path / _NAME)
         if self.sync_files:
             _sync(self.path)
-        kept = {info.relative_path for info in found.storage_data.values()}
+        kept = {info.relative_path for info in metadata.storage_data.values()}
         for name in os.listdir(self.path):  # of saves that ended early, and of the checkpoint before
             if _PIECES.fullmatch(name) and name not in kept:
                 os.unlink(self.path / name)
@@ -111,13 +154,11 @@ class _Slice:
         return self._data
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_Folder, StorageReader):
     """Reads a checkpoint of a folder, also one that PyTorch has written."""
 
     def __init__(self, path, _extension_registry=None):
-        self.path, self._files = pathlib.Path(path), {}
-
-    checkpoint_id = property(lambda self: self.path)
+        self.path, self._files, self._metadata = pathlib.Path(path), {}, None
 
     def read_metadata(self, *args, **kwargs):
         """What the checkpoint holds."""
@@ -132,6 +173,38 @@ class FileSystemReader(StorageReader):
         found.storage_meta = found.storage_meta or StorageMeta()
         found.storage_meta.load_id = str(uuid.uuid4())
         return found
+
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        """Takes what the checkpoint holds."""
+        self._metadata = metadata
+
+    def prepare_global_plan(self, plans):
+        """The plans as they are."""
+        return plans
+
+    def read_data(self, plan, planner):
+        """Reads the items of a plan; the planner is asked for each place, and told when that is filled."""
+        held = None, None
+        for item in plan.items:
+            info = self._metadata.storage_data[
+                _index(self._metadata, item.storage_index.fqn, item.storage_index.offset or ())
+            ]
+            if item.type is LoadItemType.BYTE_IO:
+                planner.load_bytes(item, io.BytesIO(self.stored(info)))
+                continue
+            if held[0] is not info:  # the items of a piece stand together
+                held = info, self.piece(info)
+            source = cut(held[1], list(zip(item.storage_offsets, item.lengths, strict=True)))
+            target = planner.resolve_tensor(item)
+            if tuple(target.shape) != tuple(item.lengths):
+                raise ValueError(
+                    f"load: {type(planner).__name__}.resolve_tensor gave {tuple(target.shape)} for {item.dest_index.fqn}, of which "
+                    f"{tuple(item.lengths)} is read"
+                )
+            copied(target, source)
+            planner.commit_tensor(item, target)
+        self.end()
+        return _done()
 
     def piece(self, info):
         """A stored tensor or object."""
@@ -153,10 +226,6 @@ class FileSystemReader(StorageReader):
         if len(data) != info.length:
             raise ValueError(f"checkpoint: {self.path / info.relative_path} is too short; the file is damaged")
         return data
-
-    def place(self, found, index):
-        """Where a piece lies."""
-        return found.storage_data[_index(found, index.fqn, index.offset or ())]
 
     def read(self, found, name, size, boxes):
         """Fills tensors with their part of a stored one. ``boxes``: (offsets, tensor) of each."""

@@ -156,17 +156,17 @@ class LoadPlanner(abc.ABC):
 
 
 class DefaultSavePlanner(SavePlanner):
-    """Each process saves its own parts; what several have, one of them saves."""
+    """Each process saves its own parts; what several have, one of them saves. ``flatten_state_dict=False``: a dict in the state is one
+    object, which one process saves whole."""
 
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, dedup_replicated_tensors=None,
                  dedup_save_to_lowest_rank=False, enable_plan_caching=False):  # fmt: skip
-        _flat(self, flatten_state_dict)
         self.flatten_state_dict, self.flatten_sharded_tensors = flatten_state_dict, flatten_sharded_tensors
         self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
         self.mappings = {}
 
     def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False):
-        found = _names.flattened(state_dict)
+        found = _names.flattened(state_dict) if self.flatten_state_dict else _names.flat(state_dict)
         self.state_dict = {name: value for name, (_, value) in found.items()}
         self.mappings = {name: path for name, (path, _) in found.items()}
         self.is_coordinator = is_coordinator
@@ -184,12 +184,14 @@ class DefaultSavePlanner(SavePlanner):
                 kind = WriteItemType.TENSOR if tuple(box[1]) == tuple(size) else WriteItemType.SHARD
                 data = TensorWriteData(chunk, properties, adjoin.Size(size))
                 items.append(WriteItem(MetadataIndex(name, chunk.offsets), kind, tensor_data=data))
-        self.plan = SavePlan(items, planner_data=self.mappings)
+        self.plan = SavePlan(items, planner_data=self.mappings if self.flatten_state_dict else None)
         return self.plan
 
     def create_global_plan(self, all_plans):
         everybody = [_told(plan) for plan in all_plans]
         tasks, self.metadata = _planning.planned(everybody, self.dedup_save_to_lowest_rank)
+        if not self.flatten_state_dict:
+            self.metadata.planner_data = None
         self.global_plan = [
             dataclasses.replace(plan, items=[item for item in plan.items if item.index in wanted])
             for plan, wanted in zip(all_plans, map(set, tasks), strict=True)
@@ -235,12 +237,12 @@ class DefaultLoadPlanner(LoadPlanner):
     """``allow_partial_load``: what the checkpoint does not have stays as it is."""
 
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, allow_partial_load=False):
-        _flat(self, flatten_state_dict)
         self.flatten_state_dict, self.flatten_sharded_tensors = flatten_state_dict, flatten_sharded_tensors
         self.allow_partial_load, self.mappings = allow_partial_load, {}
 
     def set_up_planner(self, state_dict, metadata=None, is_coordinator=False):
-        found = _names.known(state_dict, metadata.state_dict_metadata)
+        kept = metadata.state_dict_metadata
+        found = _names.known(state_dict, kept) if self.flatten_state_dict else _names.flat(state_dict)
         self.original_state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
         self.state_dict = {name: value for name, (_, value) in found.items()}
         self.mappings = {name: path for name, (path, _) in found.items()}
@@ -317,14 +319,23 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
         super().__init__(*args, **kwargs)
         self.keys = keys
 
+    def set_up_planner(self, state_dict, metadata=None, is_coordinator=False):
+        self.make(state_dict, metadata)
+        super().set_up_planner(state_dict, metadata, is_coordinator)
+
+    def make(self, state, found):
+        """Places for all that is wanted."""
+        for name, entry in found.state_dict_metadata.items():
+            if self.wants(name):
+                path = (found.planner_data or {}).get(name, (name,))
+                tensor = not isinstance(entry, BytesStorageMetadata)
+                _names.put(
+                    state, path, adjoin.empty(tuple(entry.size), dtype=entry.properties.dtype) if tensor else None
+                )
+
     def wants(self, name):
         """Whether a name is, or lies under, one of the keys."""
         return self.keys is None or any(name == k or name.startswith(f"{k}.") for k in self.keys)
-
-
-def _flat(planner, flatten_state_dict):
-    if not flatten_state_dict:
-        raise NotImplementedError(f"{type(planner).__name__}: flatten_state_dict=False is not served; leave it out")
 
 
 def is_plain(planner):

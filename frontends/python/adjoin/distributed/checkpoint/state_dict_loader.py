@@ -1,16 +1,15 @@
 """adjoin.distributed.checkpoint.state_dict_loader: load: each process reads its own part, whoever has saved it."""
 
-import io
-
 import adjoin
 
 from . import _boxes, _names
 from ._meeting import Meeting
+from .filesystem import FileSystemReader
 from .metadata import BytesStorageMetadata
-from .planner import DefaultLoadPlanner, LoadItemType, _EmptyStateDictLoadPlanner, is_plain, known_planner
+from .planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner, is_plain, known_planner
 from .state_dict_saver import _background
 from .stateful import Stateful
-from .storage import reader_of
+from .storage import reader_of, set_up
 
 __all__ = ["load", "load_state_dict"]
 
@@ -40,58 +39,37 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
 
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
     """The older name of load: of a state alone, without objects that have one."""
-    _load_state_dict(state_dict, reader_of(storage_reader, None), process_group, coordinator_rank, no_dist, planner)
+    _load_state_dict(state_dict, reader_of(storage_reader), process_group, coordinator_rank, no_dist, planner)
 
 
 def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
     planner = known_planner(planner, DefaultLoadPlanner)
     meeting = Meeting(process_group, no_dist, coordinator_rank)
-    if is_plain(planner):
+    if is_plain(planner) and type(storage_reader) is FileSystemReader:
         meeting.step("load", lambda: _read(state_dict, storage_reader, planner), lambda results: None)
         return
-    found = []
 
     def local():
-        found.append(storage_reader.read_metadata())
-        planner.set_up_planner(state_dict, found[0], meeting.rank == meeting.coordinator)
-        return planner.create_local_plan()
+        leads, found = meeting.rank == meeting.coordinator, storage_reader.read_metadata()
+        planner.set_up_planner(state_dict, found, leads)
+        set_up(storage_reader.set_up_storage_reader, found, leads, rank=meeting.rank)
+        return storage_reader.prepare_local_plan(planner.create_local_plan())
 
-    plans = meeting.step("load: the plan", local, planner.create_global_plan)
-    plan = plans[meeting.rank]
-    meeting.step(
-        "load",
-        lambda: _read_by_plan(planner.finish_plan(plan), storage_reader, planner, found[0]),
-        lambda results: None,
-    )
+    def planned(everybody):
+        return storage_reader.prepare_global_plan(planner.create_global_plan(everybody))
 
+    def read():
+        storage_reader.read_data(planner.finish_plan(plan), planner).wait()
 
-def _read_by_plan(plan, reader, planner, found):
-    """As a planner's items say; it is asked for each place, and told when that is filled."""
-    held = None, None
-    for item in plan.items:
-        info = reader.place(found, item.storage_index)
-        if item.type is LoadItemType.BYTE_IO:
-            planner.load_bytes(item, io.BytesIO(reader.stored(info)))
-            continue
-        if held[0] is not info:  # the items of a piece stand together
-            held = info, reader.piece(info)
-        source = _boxes.cut(held[1], list(zip(item.storage_offsets, item.lengths, strict=True)))
-        target = planner.resolve_tensor(item)
-        if tuple(target.shape) != tuple(item.lengths):
-            raise ValueError(
-                f"load: {type(planner).__name__}.resolve_tensor gave {tuple(target.shape)} for {item.dest_index.fqn}, of which "
-                f"{tuple(item.lengths)} is read"
-            )
-        _boxes.copied(target, source)
-        planner.commit_tensor(item, target)
-    reader.end()
+    plan = meeting.step("load: the plan", local, planned)[meeting.rank]
+    meeting.step("load", read, lambda results: None)
 
 
 def _read(state, reader, planner):
     found = reader.read_metadata()
     if isinstance(planner, _EmptyStateDictLoadPlanner):
-        _make(state, found, planner)
-    names = _names.known(state, found.state_dict_metadata)
+        planner.make(state, found)
+    names = _names.known(state, found.state_dict_metadata) if planner.flatten_state_dict else _names.flat(state)
     missing = sorted(names.keys() - found.state_dict_metadata.keys())
     if missing and not planner.allow_partial_load:
         raise RuntimeError(
@@ -116,15 +94,6 @@ def _fill(state, reader, found, name, path, value):
     if tuple(size) != tuple(entry.size):
         raise ValueError(f"Size mismatch between saved {tuple(entry.size)} and current: {tuple(size)} for {name}")
     reader.read(found, name, size, boxes)
-
-
-def _make(state, found, planner):
-    """Places for all that the checkpoint has."""
-    for name, entry in found.state_dict_metadata.items():
-        if planner.wants(name):
-            path = (found.planner_data or {}).get(name, (name,))
-            tensor = not isinstance(entry, BytesStorageMetadata)
-            _names.put(state, path, adjoin.empty(tuple(entry.size), dtype=entry.properties.dtype) if tensor else None)
 
 
 def whole(reader, keys=None):

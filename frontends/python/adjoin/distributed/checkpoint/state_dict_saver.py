@@ -1,6 +1,8 @@
 """adjoin.distributed.checkpoint.state_dict_saver: save and async_save: each process writes its own parts, what all have once."""
 
+import collections.abc
 import concurrent.futures
+import copy
 import enum
 import threading
 
@@ -8,9 +10,10 @@ import adjoin
 
 from . import _names, _planning
 from ._meeting import Meeting
+from .filesystem import FileSystemWriter
 from .planner import DefaultSavePlanner, is_plain, known_planner
 from .stateful import Stateful
-from .storage import writer_of
+from .storage import set_up, writer_of
 
 __all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
 
@@ -30,37 +33,40 @@ def _states(state_dict):
 
 
 def _save(state, writer, planner, meeting):
-    """By what the processes have, or, where somebody has written a planner, by what its methods say."""
+    """By what the processes have, or, where somebody has written a planner or a writer, by what its methods say."""
     kept = {}
 
-    def planned(everybody):
-        if is_plain(planner):
-            tasks, kept["metadata"] = _planning.planned(everybody, planner.dedup_save_to_lowest_rank)
-        else:
-            tasks, kept["metadata"] = planner.create_global_plan(everybody)
-        return tasks, writer.begin()
-
-    def finished(parts):
-        kept["metadata"].storage_data = {index: info for part in parts for index, info in part}
-        writer.finish(kept["metadata"])
+    def finished(results):
+        writer.finish(kept["metadata"], results)
         return kept["metadata"]
 
-    if is_plain(planner):
-        values, told = _planning.items(_names.flattened(state))
-        tasks, number = meeting.step("save: the plan", lambda: told, planned)
+    if is_plain(planner) and type(writer) is FileSystemWriter:
+        named = _names.flattened if planner.flatten_state_dict else _names.flat
+        values, told = _planning.items(named(state))
+
+        def shared(everybody):
+            tasks, kept["metadata"] = _planning.planned(everybody, planner.dedup_save_to_lowest_rank)
+            if not planner.flatten_state_dict:
+                kept["metadata"].planner_data = None
+            return tasks, writer.begin()
+
+        tasks, number = meeting.step("save: the plan", lambda: told, shared)
         items = [(index, values[index]) for index in tasks[meeting.rank]]
-        return meeting.step("save: writing", lambda: writer.write(meeting.rank, number, items), finished)
+        return meeting.step("save: writing", lambda: writer.write(f"__{meeting.rank}_{number}", items), finished)
 
     def local():
-        planner.set_up_planner(state, writer.storage_meta(), meeting.rank == meeting.coordinator)
-        return planner.create_local_plan()
+        leads = meeting.rank == meeting.coordinator
+        planner.set_up_planner(state, writer.storage_meta(), leads)
+        set_up(writer.set_up_storage_writer, leads, rank=meeting.rank)
+        return writer.prepare_local_plan(planner.create_local_plan())
 
-    def written():
-        items = planner.finish_plan(plans[meeting.rank]).items
-        return writer.write(meeting.rank, number, ((i.index, planner.resolve_data(i)) for i in items)) if items else []
+    def planned(everybody):
+        plans, kept["metadata"] = planner.create_global_plan(everybody)
+        return writer.prepare_global_plan(plans)
 
-    plans, number = meeting.step("save: the plan", local, planned)
-    return meeting.step("save: writing", written, finished)
+    plans = meeting.step("save: the plan", local, planned)
+    plan = plans[meeting.rank]
+    return meeting.step("save: writing", lambda: writer.write_data(planner.finish_plan(plan), planner).wait(), finished)
 
 
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False,
@@ -79,7 +85,7 @@ def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_
     """The older name of save."""
     planner = known_planner(planner, DefaultSavePlanner)
     meeting = Meeting(process_group, no_dist, coordinator_rank)
-    return _save(_states(state_dict), writer_of(storage_writer, None), planner, meeting)
+    return _save(_states(state_dict), writer_of(storage_writer), planner, meeting)
 
 
 class _Background:
@@ -110,10 +116,18 @@ _background = _Background()
 
 
 def _snapshot(value, done):
-    """A tensor's elements as they are now, on the processor."""
-    if id(value) not in done:
-        done[id(value)] = value.detach().to("cpu", copy=True), value  # the second keeps the first's id
-    return done[id(value)][0]
+    """The same state, its tensors as they are now, on the processor."""
+    if isinstance(value, adjoin.Tensor):
+        if id(value) not in done:
+            done[id(value)] = value.detach().to("cpu", copy=True), value  # the second keeps the first's id
+        return done[id(value)][0]
+    if isinstance(value, collections.abc.Mapping):
+        made = copy.copy(value) if isinstance(value, dict) else {}
+        made.update((key, _snapshot(v, done)) for key, v in value.items())
+        return made
+    if type(value) in (list, tuple):
+        return type(value)(_snapshot(v, done) for v in value)
+    return value
 
 
 def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
@@ -129,9 +143,7 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
         )
     writer, planner = writer_of(storage_writer, checkpoint_id), known_planner(planner, DefaultSavePlanner)
     _background.settle()
-    done, copied = {}, {}
-    for path, value in _names.flattened(_states(state_dict)).values():
-        _names.put(copied, path, _snapshot(value, done) if isinstance(value, adjoin.Tensor) else value)
+    copied = _snapshot(_states(state_dict), {})
     meeting, future = Meeting(process_group, no_dist), _Future()
 
     def run():

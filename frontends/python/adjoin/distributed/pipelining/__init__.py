@@ -1,9 +1,20 @@
 """adjoin.distributed.pipelining: a model's stages on several processes, through which parts of a batch go one behind the other."""
 
-from ._schedules import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B  # noqa: F401
+from ._schedules import (  # noqa: F401
+    Schedule1F1B,
+    ScheduleDualPipeV,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
+)
 from ._stage import PipelineStage  # noqa: F401
 
-__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "pipeline"]
+__all__ = [
+    "PipelineStage", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "pipeline",
+]  # fmt: skip
 
 
 def pipeline(module, mb_args=(), mb_kwargs=None, split_spec=None, split_policy=None):

@@ -1,43 +1,9 @@
-"""adjoin.distributed.pipelining._schedules: in which order a process takes the parts of a batch forward and backward."""
+"""adjoin.distributed.pipelining._schedules: runs the stages of a process over the parts of a batch, in one of several orders."""
 
 import adjoin
 
+from . import _orders
 from ._wires import BACKWARD, FORWARD, Wires
-
-
-def gpipe(rank, size, chunks, parts):
-    """All forward, then all backward."""
-    return [("F", 0, p) for p in range(parts)] + [("B", 0, p) for p in range(parts)]
-
-
-def one_forward_one_backward(rank, size, chunks, parts):
-    """As few parts are held as keep all processes at work: each goes backward as soon as it can."""
-    first = min(parts, size - rank)
-    steps = [("F", 0, p) for p in range(first)]
-    for p in range(parts - first):
-        steps += [("B", 0, p), ("F", 0, first + p)]
-    return steps + [("B", 0, p) for p in range(parts - first, parts)]
-
-
-def interleaved(rank, size, chunks, parts):
-    """The same with several stages on each process, of which a round of parts takes one after the other."""
-    if parts % size:
-        raise ValueError(
-            f"ScheduleInterleaved1F1B: {parts} parts of a batch for {size} processes; their number must divide the parts"
-        )
-    total = parts * chunks
-
-    def forward(k):
-        return "F", (k // size) % chunks, (k // (size * chunks)) * size + k % size
-
-    def backward(k):
-        return "B", chunks - 1 - (k // size) % chunks, (k // (size * chunks)) * size + k % size
-
-    first = min(total, (size - rank - 1) * 2 + (chunks - 1) * size + 1)
-    steps = [forward(k) for k in range(first)]
-    for k in range(total - first):
-        steps += [backward(k), forward(first + k)]
-    return steps + [backward(k) for k in range(total - first, total)]
 
 
 def _chunks(value, parts):
@@ -52,7 +18,7 @@ def _chunks(value, parts):
 class _Schedule:
     """Runs the stages of this process over the parts of a batch."""
 
-    order = None
+    order, place = None, staticmethod(_orders.around)
 
     def __init__(self, stage, n_microbatches, loss_fn=None, args_chunk_spec=None, kwargs_chunk_spec=None, output_merge_spec=None,
                  scale_grads=True):  # fmt: skip
@@ -67,18 +33,29 @@ class _Schedule:
             raise ValueError(
                 f"{type(self).__name__}: {self.count} stages on {self.size} processes; {len(self.stages)} of them are given here"
             )
-        self.wires = Wires(one.group)
+        self.where = [self.place(s, self.size) for s in range(self.count)]
+        for stage in self.stages:
+            if self.where[stage.stage_index] != self.rank:
+                raise ValueError(
+                    f"{type(self).__name__}: stage {stage.stage_index} belongs on rank {self.where[stage.stage_index]} of {self.size}, "
+                    f"this is rank {self.rank}: {self.place.__doc__.splitlines()[0][0].lower()}{self.place.__doc__.splitlines()[0][1:-1]}"
+                )
+        self.wires, self.orders = Wires(one.group, self.where), {}
+        for stage in self.stages:
+            stage.halves = any(what == "W" for what, _, _ in self._steps(self.rank))
 
     def _steps(self, rank):
-        return type(self).order(rank, self.size, len(self.stages), self.parts)
+        if rank not in self.orders:
+            self.orders[rank] = self.order(rank, self.size, len(self.stages), self.parts)
+        return self.orders[rank]
 
-    def _sent(self, way, train):
-        """The keys that the neighbour sends this way, in its order."""
-        neighbour = (self.rank - 1) % self.size if way == FORWARD else (self.rank + 1) % self.size
-        kind, by = ("F", 1) if way == FORWARD else ("B", -1)
-        for what, chunk, part in self._steps(neighbour):
-            to = chunk * self.size + neighbour + by
-            if what == kind and 0 <= to < self.count and (train or kind == "F"):
+    def _sent(self, way, sender, train):
+        """The keys that another process sends to this one that way, in its order."""
+        kinds, by = ("F", 1) if way == FORWARD else ("BI", -1)
+        theirs = [s for s in range(self.count) if self.where[s] == sender]
+        for what, chunk, part in self._steps(sender):
+            to = theirs[chunk] + by
+            if what in kinds and 0 <= to < self.count and self.where[to] == self.rank and (train or what == "F"):
                 yield to, part
 
     def step(self, *args, target=None, losses=None, **kwargs):
@@ -100,16 +77,14 @@ class _Schedule:
             for word, part in zip(words, _chunks(value, self.parts), strict=True):
                 word[key] = part
         targets = _chunks(target, self.parts)
-        came = {way: self._sent(way, train) for way in (FORWARD, BACKWARD)}
+        came = {(way, r): self._sent(way, r, train) for way in (FORWARD, BACKWARD) for r in set(self.where)}
         outputs, found = [None] * self.parts, [None] * self.parts
         remaining = [self.parts] * len(self.stages)
         for what, chunk, part in self._steps(self.rank):
             stage = self.stages[chunk]
             key = stage.stage_index, part
             if what == "F":
-                given = (
-                    inputs[part] if stage.is_first else self.wires.receive(FORWARD, key, came[FORWARD], stage.device)
-                )
+                given = inputs[part] if stage.is_first else self.wires.receive(FORWARD, key, came, stage.device)
                 output, results = stage.forward_part(part, given, words[part])
                 if stage.is_last:
                     outputs[part] = output
@@ -118,20 +93,24 @@ class _Schedule:
                     )
                 else:
                     self.wires.send(FORWARD, (stage.stage_index + 1, part), results)
+            elif train and what == "W":
+                stage.backward_weights(part)
             elif train:
-                grads = None if stage.is_last else self.wires.receive(BACKWARD, key, came[BACKWARD], stage.device)
+                grads = None if stage.is_last else self.wires.receive(BACKWARD, key, came, stage.device)
                 remaining[chunk] -= 1
-                back = stage.backward_part(part, found[part] if stage.is_last else None, grads, not remaining[chunk])
+                backward = stage.backward_part if what == "B" else stage.backward_inputs
+                back = backward(part, found[part] if stage.is_last else None, grads, not remaining[chunk])
                 if back is not None:
                     self.wires.send(BACKWARD, (stage.stage_index - 1, part), back)
         self.wires.settle()
         for stage in self.stages:
             stage.held.clear()
+            stage.later.clear()
             if train and self.scaled:
                 stage.scale_grads(self.parts)
         if losses is not None:
             losses[:] = [x.detach() for x in found if x is not None]
-        return _merged(outputs) if self.stages[-1].is_last else None
+        return _merged(outputs) if any(s.is_last for s in self.stages) else None
 
 
 def _merged(outputs):
@@ -140,19 +119,63 @@ def _merged(outputs):
     return adjoin.cat([o.detach() for o in outputs])
 
 
-class ScheduleGPipe(_Schedule):
+class PipelineScheduleSingle(_Schedule):
+    """A schedule of one stage on each process."""
+
+
+class PipelineScheduleMulti(_Schedule):
+    """A schedule of several stages on each process."""
+
+
+class ScheduleGPipe(PipelineScheduleSingle):
     """All parts forward, then all backward."""
 
-    order = staticmethod(gpipe)
+    order = staticmethod(_orders.gpipe)
 
 
-class Schedule1F1B(_Schedule):
+class Schedule1F1B(PipelineScheduleSingle):
     """A part goes backward as soon as it has been through all stages, so that few are held."""
 
-    order = staticmethod(one_forward_one_backward)
+    order = staticmethod(_orders.one_forward_one_backward)
 
 
-class ScheduleInterleaved1F1B(_Schedule):
+class ScheduleInterleaved1F1B(PipelineScheduleMulti):
     """The same with a list of stages on each process: less waiting at the ends of a step."""
 
-    order = staticmethod(interleaved)
+    order = staticmethod(_orders.interleaved)
+
+
+class ScheduleLoopedBFS(PipelineScheduleMulti):
+    """All parts through a stage before the next one: parameters of a stage that are gathered are so once."""
+
+    order = staticmethod(_orders.breadth_first)
+
+
+class ScheduleInterleavedZeroBubble(PipelineScheduleMulti):
+    """Interleaved, gradients of weights where a process would wait."""
+
+    order = staticmethod(_orders.interleaved_halves)
+
+
+class ScheduleZBVZeroBubble(PipelineScheduleMulti):
+    """Two stages on each process, there and back: stage s and the s-th from the end; gradients of weights where a process would wait."""
+
+    order, place = staticmethod(_orders.v_halves), staticmethod(_orders.there_and_back)
+
+
+class ScheduleDualPipeV(PipelineScheduleMulti):
+    """Two stages on each process, there and back; a part goes forward through one beside another's way back through the other."""
+
+    order, place = staticmethod(_orders.dual_v), staticmethod(_orders.there_and_back)
+
+
+def get_schedule_class(schedule_name):
+    """The schedule of that name, with or without "Schedule", in any case."""
+    every = [c for base in (PipelineScheduleSingle, PipelineScheduleMulti) for c in (*base.__subclasses__(), base)]
+    names = {c.__name__.lower().removeprefix("schedule"): c for c in every}
+    found = names.get(schedule_name.lower().removeprefix("schedule"))
+    if found is None:
+        raise ValueError(
+            f"there is no schedule {schedule_name!r}; there are {', '.join(c.__name__ for c in names.values())}"
+        )
+    return found

@@ -1,5 +1,5 @@
-"""adjoin.distributed.pipelining._wires: tensors between stages. A wire goes one way from a process to a neighbour, in a group of its own,
-so that what one waits for never stands behind another transfer."""
+"""adjoin.distributed.pipelining._wires: tensors between stages. A wire goes one way from a process to another, in a group of its own, so
+that what one waits for never stands behind another transfer."""
 
 import adjoin
 
@@ -7,6 +7,7 @@ from ... import distributed as dist
 from .._group import GroupMember
 
 FORWARD, BACKWARD = "forward", "backward"
+_STEP = {FORWARD: 1, BACKWARD: -1}
 
 
 def _described(tensors):
@@ -14,52 +15,56 @@ def _described(tensors):
 
 
 class Wires:
-    """All wires of this process."""
+    """All wires of this process. ``where``: the process of each stage."""
 
-    def __init__(self, group):
-        self.size, self.rank = dist.get_world_size(group), dist.get_rank(group)
+    def __init__(self, group, where):
+        self.where, self.rank = where, dist.get_rank(group)
         ranks = dist.get_process_group_ranks(group)
         self.groups, self.shapes, self.came, self.works = {}, {}, {}, []
-        if self.size == 1:
-            return
-        for way in (FORWARD, BACKWARD):
-            for a in range(self.size):
-                b = (a + 1) % self.size if way == FORWARD else (a - 1) % self.size
+        steps = range(len(where) - 1)
+        for way, ends in (
+            (FORWARD, {(where[s], where[s + 1]) for s in steps}),
+            (BACKWARD, {(where[s + 1], where[s]) for s in steps}),
+        ):
+            for a, b in sorted(ends):
+                if a == b:
+                    continue
                 made = dist.new_group([ranks[a], ranks[b]])
                 if made != GroupMember.NON_GROUP_MEMBER and self.rank in (a, b):
-                    self.groups[way, a] = made, ranks[a], ranks[b]
+                    self.groups[way, a, b] = made, ranks[a], ranks[b]
 
     def send(self, way, key, tensors):
         """Sends a stage's results or gradients on; ``key``: (the stage that they are for, part)."""
         tensors = [None if t is None else t.detach().contiguous() for t in tensors]
-        if self.size == 1:
+        receiver = self.where[key[0]]
+        if receiver == self.rank:
             self.came[way, key] = tensors
             return
-        group, _, to = self.groups[way, self.rank]
+        group, _, to = self.groups[way, self.rank, receiver]
         if (way, key[0]) not in self.shapes:  # as the first part, so all
             self.shapes[way, key[0]] = _described(tensors)
             dist.send_object_list([self.shapes[way, key[0]]], to, group)
         self.works += [(dist.isend(t, to, group), t) for t in tensors if t is not None]
 
-    def receive(self, way, key, order, device):
-        """What a stage is to get for a part. ``order``: keys in the order in which the neighbour sends."""
+    def receive(self, way, key, orders, device):
+        """What a stage is to get for a part. ``orders``: of each process keys in the order in which it sends."""
+        sender = self.where[key[0] - _STEP[way]]
         while (way, key) not in self.came:
-            following = next(order)
-            self.came[way, following] = self._next(way, following, device)
+            following = next(orders[way, sender])
+            self.came[way, following] = self._next(way, sender, following, device)
         return self.came.pop((way, key))
 
-    def _next(self, way, key, device):
-        source = (self.rank - 1) % self.size if way == FORWARD else (self.rank + 1) % self.size
-        group, sender, _ = self.groups[way, source]
+    def _next(self, way, sender, key, device):
+        group, source, _ = self.groups[way, sender, self.rank]
         if (way, key[0], "in") not in self.shapes:
             told = [None]
-            dist.recv_object_list(told, sender, group)
+            dist.recv_object_list(told, source, group)
             self.shapes[way, key[0], "in"] = told[0]
         found = []
         for shape in self.shapes[way, key[0], "in"]:
             t = None if shape is None else adjoin.empty(shape[0], dtype=shape[1], device=device)
             if t is not None:
-                dist.recv(t, sender, group)
+                dist.recv(t, source, group)
             found.append(t)
         return found
 

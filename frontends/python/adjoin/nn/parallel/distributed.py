@@ -225,10 +225,20 @@ class DistributedDataParallel(Module, Joinable):
                  param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
                  skip_all_reduce_unused_params=False):  # fmt: skip
         super().__init__()
-        for name, given in (("mixed_precision", mixed_precision), ("device_mesh", device_mesh),
-                            ("delay_all_reduce_named_params", delay_all_reduce_named_params)):  # fmt: skip
+        for name, given in (("mixed_precision", mixed_precision), ("delay_all_reduce_named_params", delay_all_reduce_named_params)):  # fmt: skip
             if given is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} is not served; leave it out")
+        if device_mesh is not None:
+            if process_group is not None:
+                raise RuntimeError(
+                    "DistributedDataParallel: both process_group and device_mesh are given; pass one of them"
+                )
+            if device_mesh.ndim != 1:
+                raise RuntimeError(
+                    f"DistributedDataParallel: the mesh has {device_mesh.ndim} dimensions; pass one of them: mesh[NAME]"
+                )
+            process_group = device_mesh.get_group()
+        self.device_mesh = device_mesh
         self.process_group = dist._group.of(process_group)
         named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
         if not named:

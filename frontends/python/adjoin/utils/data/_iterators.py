@@ -40,10 +40,10 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             self._keys = iter(())
             raise StopIteration from None
         self._batches += 1
-        if self._batches == self._loader._told_length() + 1:
+        if self._batches > (told := self._loader._told_length()) >= 0:
             warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {len(self._dataset)}, but more samples have "
-                "been fetched.",
+                f"Length of IterableDataset {self._dataset} was reported to be {told} by len() of the loader, but {self._batches} samples "
+                "have been fetched.",
                 stacklevel=2,
             )
         return batch

@@ -267,10 +267,11 @@ class Batches(_BaseDataLoaderIter):
     def _count(self):
         self.batches += 1
         loader = self.loader
-        if loader._iterable and self.batches == loader._told_length() + 1:
+        if loader._iterable and self.batches > (told := loader._told_length()) >= 0:
             warnings.warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {len(loader.dataset)}, but more samples "
-                "have been fetched; each worker has to give its own part of them, by get_worker_info()",
+                f"Length of IterableDataset {loader.dataset} was reported to be {told} by len() of the loader, but {self.batches} samples "
+                "have been fetched. For multiprocessing data-loading, this says that each worker gives all: let it give its own part, by "
+                "get_worker_info()",
                 stacklevel=4,
             )
 

@@ -1,12 +1,36 @@
 """adjoin.distributed.elastic.multiprocessing.errors: a launched process leaves word of its error in a file that the launcher reads."""
 
+import dataclasses
 import functools
 import json
 import os
 import time
 import traceback
 
-__all__ = ["record"]
+__all__ = ["ChildFailedError", "ProcessFailure", "record"]
+
+
+@dataclasses.dataclass
+class ProcessFailure:
+    """How a process ended."""
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    message: str
+
+
+class ChildFailedError(Exception):
+    """A process that was started did not end well. ``failures``: {rank: ProcessFailure}."""
+
+    def __init__(self, name, failures):
+        self.name, self.failures = name, failures
+        rank, first = self.get_first_failure()
+        super().__init__(f"{name} failed in the process of rank {rank} (pid {first.pid}): {first.message}")
+
+    def get_first_failure(self):
+        """(rank, failure)."""
+        return next(iter(self.failures.items()))
 
 
 def _tell(error, path):
