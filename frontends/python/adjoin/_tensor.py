@@ -83,7 +83,10 @@ def _construct(cls, *args, device=None, dtype=None, size=None):
         if isinstance(data, _C.Size):
             made = _C.find_op("empty")(data, dtype=dtype, device=device)
         elif isinstance(data, Tensor):
-            made = data if cls is not Tensor else data.detach()
+            made = data
+            if cls is Tensor:
+                with _C.DisableTorchFunctionSubclass():  # a plain one, whatever the class of what is given
+                    made = data.detach()
         else:
             made = _C.tensor(data, dtype=dtype, device=device)
     else:
@@ -563,6 +566,16 @@ def _make_wrapper_subclass(*args, **kwargs):
     return _python_dispatch._make_wrapper_subclass(*args, **kwargs)
 
 
+def _module_load(self, other, assign=False):
+    """The tensor that is to change places with this one when a state dict is loaded by exchange: a new one, with the values of
+    ``other``, or ``other`` itself detached (``assign``). Subclasses may answer otherwise."""
+    from .overrides import handle_torch_function, has_torch_function
+
+    if has_torch_function((self, other)):
+        return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def _setstate(self, state):
     """What pickles of early programs kept: (storage, offset, size, stride), or (data, grad, requires_grad, ...) of a Variable."""
     if not self.is_leaf:
@@ -588,6 +601,7 @@ _METHODS = {
     "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__reduce_ex__": _reduce_ex,
     "__setstate__": _setstate,
+    "module_load": _module_load,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__format__": _format,

@@ -311,3 +311,60 @@ def test_what_comes_along_keeps_only_its_own_history():
     assert [t.requires_grad for t in (found, value, aux)] == [False, False, True]
     found, (value, aux) = grad_and_value(lambda x: ((w * x**2).sum(), x * 2), has_aux=True)(x)
     assert [t.requires_grad for t in (found, value, aux)] == [True, True, False]
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", adjoin.zeros(1))
+        self.plain, self.scale = adjoin.ones(1), 2.0
+
+    def forward(self, x):
+        self.seen = self.seen + 1
+        return x * self.plain * self.scale + self.seen
+
+
+@either
+def test_functional_call_gives_back_what_the_module_set(functional_call):
+    module, given = Counts(), {"seen": adjoin.tensor([5.0]), "plain": adjoin.tensor([3.0])}
+    first = given["seen"]
+    assert functional_call(module, given, adjoin.ones(1)).tolist() == [12.0]
+    assert given["seen"].tolist() == [6.0] and first.tolist() == [5.0]
+    assert module.seen.tolist() == [0.0] and module.plain.tolist() == [1.0], "attributes that are tensors are lent, too"
+    assert functional_call(module, {"extra": adjoin.ones(1)}, adjoin.ones(1)).tolist() == [3.0]
+    assert not hasattr(module, "extra") and module.seen.tolist() == [1.0]
+
+
+@either
+def test_functional_call_refuses_what_is_no_tensor(functional_call):
+    module = Tied()
+    own = {name: value.tolist() for name, value in module.state_dict().items()}
+    for given, error, words in (
+        ({"one.weight": 3.0}, TypeError, "3.0 is not an instance of torch.Tensor"),
+        ({"one.weight": adjoin.eye(2), "three.bias": adjoin.ones(2)}, AttributeError, "Tied has no attribute `three`"),
+        (
+            {"one.weight": adjoin.eye(2), "one.in_features": adjoin.ones(2)},
+            TypeError,
+            "attribute `in_features`: 2 is not",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            functional_call(module, given, adjoin.ones(1, 2))
+        assert {name: value.tolist() for name, value in module.state_dict().items()} == own
+
+
+@either
+def test_functional_call_in_a_ring_of_modules(functional_call):
+    module = Tied()
+    object.__setattr__(module, "kept", module)
+    module.one._modules["home"] = module
+    out = functional_call(module, {"one.home.one.weight": adjoin.eye(2)}, adjoin.ones(1, 2), tie_weights=False)
+    assert out.shape == (1, 2)
+
+
+@either
+def test_strict_functional_call_counts_tied_names(functional_call):
+    given = {"one.weight": adjoin.eye(2), "shift": adjoin.zeros(2)}
+    assert functional_call(Tied(), given, adjoin.ones(1, 2), strict=True).tolist() == [[2.0, 2.0]]
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'two.weight'"):
+        functional_call(Tied(), given, adjoin.ones(1, 2), strict=True, tie_weights=False)

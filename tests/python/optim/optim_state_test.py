@@ -236,3 +236,60 @@ def test_what_adam_refuses():
             kind([p], betas=(half, half), foreach=True)
     with pytest.raises(ValueError, match="complex parameters"):
         optim.SparseAdam([adjoin.ones(2, dtype=adjoin.complex64)])
+
+
+def test_adagrad_of_rows_is_adagrad_of_the_dense_gradient():
+    table = adjoin.randn(6, 3, dtype=adjoin.float64)
+    rows, dense = (adjoin.nn.Parameter(table.clone()) for _ in range(2))
+    one, two = (adjoin.optim.Adagrad([p], lr=0.1, lr_decay=0.1, initial_accumulator_value=0.2) for p in (rows, dense))
+    for step in range(3):
+        index = adjoin.tensor([[0, step, 4, 4]])
+        grad = adjoin.sparse_coo_tensor(index, adjoin.randn(4, 3, dtype=adjoin.float64), (6, 3))
+        rows.grad, dense.grad = grad, grad.to_dense()
+        one.step(), two.step()
+    assert adjoin.allclose(rows, dense, rtol=1e-14) and not adjoin.allclose(dense, table)
+    decay = adjoin.optim.Adagrad([rows], weight_decay=0.1)
+    with pytest.raises(RuntimeError, match="not compatible with sparse gradients"):
+        decay.step()
+
+
+def test_derivatives_through_the_state_of_nadam():
+    product = adjoin.tensor(0.9, dtype=adjoin.float64)
+
+    def after(product):
+        param = adjoin.ones(2, dtype=adjoin.float64).requires_grad_()
+        start = param.clone()
+        opt = adjoin.optim.NAdam([start], lr=0.5, differentiable=True)
+        opt.state[start] = {
+            "step": adjoin.tensor(10.0), "mu_product": product.clone(),
+            "exp_avg": adjoin.full_like(param, 0.3), "exp_avg_sq": adjoin.full_like(param, 0.2),
+        }  # fmt: skip
+        start.grad = adjoin.tensor([0.1, -0.4], dtype=adjoin.float64)
+        opt.step()
+        return start
+
+    assert adjoin.autograd.gradcheck(after, (product.requires_grad_(),))
+
+
+def test_schedules_of_old_state_dicts():
+    from adjoin.optim.lr_scheduler import OneCycleLR
+
+    def schedule(how):
+        opt = adjoin.optim.SGD([adjoin.nn.Parameter(adjoin.ones(1))], lr=0.1)
+        return OneCycleLR(opt, 1.0, total_steps=10, anneal_strategy=how, cycle_momentum=False)
+
+    def rates(made):
+        out = []
+        for _ in range(8):
+            made.optimizer.step(), made.step()
+            out.append(made.get_last_lr()[0])
+        return out
+
+    wanted = {how: rates(schedule(how)) for how in ("cos", "linear")}
+    assert wanted["cos"] != wanted["linear"]
+    for how, function in (("cos", OneCycleLR._annealing_cos), ("linear", OneCycleLR._annealing_linear)):
+        old = schedule(how)
+        state = old.state_dict()
+        del state["_anneal_func_type"], old._anneal_func_type
+        old.load_state_dict({**state, "anneal_func": function})
+        assert rates(old) == wanted[how]

@@ -123,7 +123,8 @@ class CodeGen:
         return []
 
     def _gen_python_code(self, nodes, root_module, namespace, *, verbose=False, **_):
-        names = Names(namespace, dict(self.additional_globals()))
+        given = {} if type(self).__module__ == __name__ else {"torch": adjoin}  # the text of others may name it
+        names = Names(namespace, {**given, **dict(self.additional_globals())})
         writer = _Writer(names, root_module, verbose)
         nodes = list(nodes)
         dying = _last_uses(nodes)

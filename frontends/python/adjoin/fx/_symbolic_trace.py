@@ -165,10 +165,13 @@ class Tracer(TracerBase):
         self.scope = Scope("", None)
         _state.tracing = getattr(_state, "tracing", 0) + 1
         try:
+            traced = function
             function, args = placeholders(self, function, is_module, concrete_args)
             with self._patched(home), self._parts_as_proxies():
                 result = function(self.root, *args) if is_module else function(*args)
-                self.create_node("output", "output", (self.create_arg(result),), {})
+                kind = getattr(traced, "__annotations__", {}).get("return")
+                kind = None if isinstance(kind, str) else kind
+                self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
         finally:
             self.submodule_paths = None
             _state.tracing -= 1

@@ -120,6 +120,11 @@ class GraphModule(Module):
         self._tracer_cls = graph._tracer_cls
         self._tracer_extras = graph._tracer_extras
 
+    def _replicate_for_data_parallel(self):
+        made = super()._replicate_for_data_parallel()
+        type(made).forward = type(self).forward
+        return made
+
     def _hooks_of(self, module):
         for key, value in module.__dict__.items():
             if key.endswith("_hooks") or key.startswith(("_forward_hooks", "_forward_pre_hooks")):

@@ -1,6 +1,7 @@
 """adjoin.fx.node: a node of a graph, and functions over what its arguments hold."""
 
 import builtins
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
@@ -36,6 +37,18 @@ _side_effectful_functions.update(
 )
 
 
+@functools.cache
+def _asserts():
+    """The package's checks of values."""
+    return {adjoin._assert, adjoin._assert_async}
+
+
+def writes(function):
+    """Whether a function says by its name that it changes its argument; operator.and_ and its like do not."""
+    name = getattr(function, "__name__", "")
+    return name[-1:] == "_" and name[-2:] != "__" and getattr(function, "__module__", "") != "_operator"
+
+
 def has_side_effect(function):
     """A decorator: calls of the function stay in a graph although nobody uses their results."""
     _side_effectful_functions.add(function)
@@ -66,6 +79,9 @@ def map_arg(a, fn):
 def _format_arg(arg):
     if isinstance(arg, list):
         return "[" + ", ".join(map(_format_arg, arg)) + "]"
+    if isinstance(arg, tuple) and hasattr(arg, "_fields"):
+        parts = zip(arg._fields, map(_format_arg, arg), strict=True)
+        return f"{type(arg).__name__}({', '.join(f'{name}={value}' for name, value in parts)})"
     if isinstance(arg, tuple):
         return "(" + ", ".join(map(_format_arg, arg)) + (",)" if len(arg) == 1 else ")")
     if isinstance(arg, dict):
@@ -212,10 +228,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            name = getattr(self.target, "__name__", "")
-            if self.target in _side_effectful_functions:
-                return True
-            return name[-1:] == "_" and name[-2:] != "__" and getattr(self.target, "__module__", "") != "_operator"
+            return self.target in _side_effectful_functions or self.target in _asserts() or writes(self.target)
         if self.op == "call_module":
             if self.graph.owning_module is None:
                 raise AssertionError("is_impure: the graph has no owning_module, so its modules can't be looked at")

@@ -13,7 +13,7 @@ from ._codegen import magic_methods, reflectable_magic_methods
 from ._errors import users_line, users_stack
 from ._naming import _public_path
 from .immutable_collections import immutable_dict, immutable_list  # noqa: F401
-from .node import Node, base_types, map_aggregate
+from .node import Node, base_types, map_aggregate, writes
 
 __all__ = [
     "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
@@ -59,8 +59,15 @@ class TracerBase:
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         """Adds a node; the arguments are a node's already."""
-        if kind == "call_function" and self.check_mutable_operations and getattr(target, "__name__", "")[-1:] == "_":
-            raise RuntimeError(f"fx: {target.__name__} changes its argument at {users_line()}; use the form without _")
+        if (
+            kind == "call_function"
+            and self.check_mutable_operations
+            and (writes(target) or kwargs.get("out") is not None)
+        ):
+            raise RuntimeError(
+                f"fx: tried to trace the mutable operation {target.__name__} at {users_line()}: it changes an argument; use the form "
+                "without _ and without out="
+            )
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = getattr(self, "scope", None)
         if scope is not None:

@@ -67,6 +67,8 @@ def _replace(gm, pattern, replacement, filters, ignore_literals=False, callback=
                     _copy_attr(source, gm, node.target)
         done.append(_put(gm.graph, match, mapped, wanted, graph, now))
     gm.recompile()
+    if done:
+        gm.delete_all_unused_submodules()
     return done
 
 

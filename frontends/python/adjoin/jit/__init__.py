@@ -42,6 +42,13 @@ class Error(RuntimeError):
 class TracerWarning(Warning):
     """Never given: what a trace cannot keep is refused."""
 
+    @staticmethod
+    def ignore_lib_warnings():
+        """Leaves out those that the package would give about itself."""
+        import warnings
+
+        warnings.filterwarnings("ignore", category=TracerWarning, module=r"(torch|adjoin)\.(?!jit)")
+
 
 def _get_trace_graph(*args, **kwargs):
     """Raises: the graph of a trace is no TorchScript graph here."""

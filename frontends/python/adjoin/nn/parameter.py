@@ -92,10 +92,37 @@ class Buffer(metaclass=_BufferMeta):
         return buffer
 
 
+# What works on a tensor without a shape: where it is, what it holds, its history, to become another one; casts besides.
+_WITHOUT_SHAPE = {
+    "__get__",
+    "__set__",
+    "__hash__",
+    "size",
+    "get_device",
+    "copy_",
+    "to",
+    "type",
+    "cuda",
+    "cpu",
+    "detach",
+    "requires_grad_",
+}
+
+
 class UninitializedTensorMixin:
     """A tensor of dtype and device that has no shape until ``materialize``."""
 
     _fixed_class = None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name.startswith("is_") or name in _WITHOUT_SHAPE or isinstance(getattr(adjoin, name, None), adjoin.dtype):
+            return _C._disabled_torch_function_impl(func, types, args, kwargs)
+        raise ValueError(
+            f"{name}: attempted to use an uninitialized parameter or buffer ({cls.__name__}); it has no shape yet. Call the lazy "
+            "module with one input first"
+        )
 
     def materialize(self, shape, device=None, dtype=None):
         """Gives it memory of that shape, uninitialised; it becomes an ordinary one."""

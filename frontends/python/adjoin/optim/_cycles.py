@@ -153,6 +153,20 @@ class OneCycleLR(_Cycle):
         keys = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
         return [dict(zip(keys, mark, strict=True)) for mark in marks]
 
+    @staticmethod
+    def _annealing_cos(start, end, pct):  # old state dicts name it
+        return _between(start, end, pct, math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return _between(start, end, pct, None)
+
+    def _is_cosine(self):
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:
+            return getattr(self, "anneal_func", None) is not OneCycleLR._annealing_linear
+        return kind == "cos"
+
     def get_lr(self):
         """See the class."""
         if not self._get_lr_called_within_step:
@@ -167,7 +181,7 @@ class OneCycleLR(_Cycle):
                 break
             begin = end
         share = (step - begin) / (end - begin)
-        cosine = getattr(self, "_anneal_func_type", "cos") == "cos"
+        cosine = self._is_cosine()
         rise = math.cos(math.pi * share) + 1 if cosine else None
         rates = []
         for group in self.optimizer.param_groups:

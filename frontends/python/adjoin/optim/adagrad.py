@@ -56,6 +56,21 @@ class Adagrad(Optimizer):
     @staticmethod
     def _update(param, grad, state, *, lr, lr_decay, eps, weight_decay, maximize, **_):
         count = state["step"].add_(1).item()
+        rate = as_float(lr) / (1 + (count - 1) * lr_decay)
+        if grad.is_sparse:
+            return _update_rows(param, -grad if maximize else grad, state["sum"], rate, eps, weight_decay)
         grad = decayed(param, grad, weight_decay, maximize)
         root = state["sum"].addcmul_(grad, grad, value=1).sqrt() + eps
-        param.addcdiv_(grad, root, value=-as_float(lr) / (1 + (count - 1) * lr_decay))
+        param.addcdiv_(grad, root, value=-rate)
+
+
+def _update_rows(param, grad, total, rate, eps, weight_decay):
+    """The same of the places alone that a sparse gradient has."""
+    if weight_decay:
+        raise RuntimeError("Adagrad: the weight_decay option is not compatible with sparse gradients; set it to 0")
+    grad = grad.coalesce()
+    places, values = tuple(grad._indices()), grad._values()
+    if values.numel():
+        sums = total[places] + values * values
+        total[places] = sums
+        param[places] = param[places] - rate * values / (sums.sqrt() + eps)

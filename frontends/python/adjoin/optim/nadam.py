@@ -50,11 +50,11 @@ class NAdam(Optimizer):
         count = number_of(state["step"].add_(1), capturable)
         grad = decayed(param, grad, weight_decay, maximize, decoupled_weight_decay, lr)
         now, ahead = (beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)) for t in (count, count + 1))
-        product = number_of(state["mu_product"].mul_(now), capturable)
+        product = number_of(state["mu_product"].mul_(now), capturable or differentiable)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if differentiable:  # the next step writes it again
-            mean = mean.clone()
+        if differentiable:  # the next step writes them again
+            mean, product = mean.clone(), product.clone()
         root = (square / (1 - beta2**count)).sqrt() + eps
         go_along(param, grad, root, lr * (1 - now) / (1 - product))
         go_along(param, mean, root, lr * ahead / (1 - product * ahead))

@@ -21,7 +21,10 @@ def multi_head_attention_forward(
 
     ``static_k`` and ``static_v`` (N heads, S, E / heads) stand for projected keys and values.
     """
-    check(query, key, value, embed_dim_to_check, num_heads, attn_mask, is_causal, static_k is None)
+    for static, bias, name in ((static_k, bias_k, "key"), (static_v, bias_v, "value")):
+        if static is not None and bias is not None:
+            raise AssertionError(f"multi_head_attention_forward: bias cannot be added to static {name}.")
+    check(query, key, value, embed_dim_to_check, num_heads, key_padding_mask, attn_mask, is_causal, static_k is None)
     batched = query.dim() == 3
     if batched:
         query, key, value = first_two_swapped(query, key, value)
@@ -44,19 +47,28 @@ def multi_head_attention_forward(
     return out.transpose(0, 1), attention
 
 
-def check(query, key, value, embed_dim, num_heads, attn_mask, is_causal, alike=True):
+def check(query, key, value, embed_dim, num_heads, key_padding_mask, attn_mask, is_causal, alike=True):
     """Refuses shapes that do not belong together."""
     if query.dim() not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
         )
-    for name, t in (("key", key), ("value", value)):
-        if t.dim() != query.dim():
-            raise AssertionError(
-                f"For {'batched (3-D)' if query.dim() == 3 else 'unbatched (2-D)'} `query`, "
-                f"expected `key` and `value` to be {query.dim()}-D but found {name} of "
-                f"{t.dim()} dimensions"
-            )
+    dims = query.dim()
+    of = f"For {'batched (3-D)' if dims == 3 else 'unbatched (2-D)'} `query`, expected"
+    if key.dim() != dims or value.dim() != dims:
+        raise AssertionError(
+            f"{of} `key` and `value` to be {dims}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
+        raise AssertionError(
+            f"{of} `key_padding_mask` to be `None` or {dims - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.dim() not in (2, 3):
+        raise AssertionError(f"{of} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
+    if dims == 2 and attn_mask is not None and attn_mask.dim() == 3:
+        wanted = (num_heads, query.size(0), key.size(0))
+        if tuple(attn_mask.shape) != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {tuple(attn_mask.shape)}")
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if query.size(-1) != embed_dim:

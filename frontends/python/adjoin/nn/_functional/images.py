@@ -72,4 +72,11 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 def affine_grid(theta, size, align_corners=None):
     """The places that affine maps read: grids for grid_sample."""
-    return op("affine_grid")(theta, size, _corners(align_corners, "affine_grid"))
+    corners = _corners(align_corners, "affine_grid")
+    if corners and min(size[2:], default=2) == 1:
+        warnings.warn(
+            "affine_grid: with align_corners=True, a size of 1 has its only place at 0, the middle; since 1.3.0 it is no longer at -1. "
+            "See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
+    return op("affine_grid")(theta, size, corners)

@@ -93,6 +93,12 @@ def _each(value, count):
     return list(value) if isinstance(value, (tuple, list)) else [value] * count
 
 
+def _all_have(name, dims, **sizes):
+    for what, value in sizes.items():
+        if len(value) != dims:
+            raise RuntimeError(f"{name}: {what} has {len(value)} elements, {value}; one number or {dims} are wanted")
+
+
 def _unpool(dims):
     name = f"max_unpool{dims}d"
 
@@ -100,6 +106,7 @@ def _unpool(dims):
         kernel = _each(kernel_size, dims)
         strides = kernel if stride is None else _each(stride, dims)
         paddings = _each(padding, dims)
+        _all_have(name, dims, kernel_size=kernel, stride=strides, padding=paddings)
         if min(strides) <= 0:
             raise RuntimeError(f"{name}: stride must be positive, it is {strides}")
         size = _unpooled_size(name, input, kernel, strides, paddings, output_size)

@@ -20,14 +20,12 @@ class Conversion:
             if param is None:
                 continue
             with adjoin.no_grad():
-                moved = fn(param)
-                grad = None if param.grad is None else fn(param.grad)
+                moved, held = fn(param), param.grad
+                grad = None if held is None else fn(held)
                 if moved is not param:
                     param = self._replace_data(key, param, moved)
-                if grad is not None and grad is not param.grad:
-                    wanted = param.grad.requires_grad if param.grad is not None else False
-                    param.grad = None  # the old one has the wrong dtype or device for the new data
-                    param.grad = grad.requires_grad_(wanted)
+                if grad is not None:
+                    _replace_grad(param, held, grad)
         for key, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[key] = fn(buffer)
@@ -102,6 +100,23 @@ class Conversion:
 
     def _cast_floating(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+
+def _replace_grad(param, held, grad):
+    """Gives a converted parameter its converted gradient: the same object, where the parameter stayed one."""
+    if grad is held:
+        if param.grad is not held:
+            param.grad = held
+        return
+    wanted = held.requires_grad
+    if param.grad is held and not (
+        "meta" in (held.device.type, grad.device.type) or __future__.get_swap_module_params_on_conversion()
+        or __future__.get_overwrite_module_params_on_conversion()
+    ):  # fmt: skip
+        held.data = grad
+        return
+    param.grad = None  # the old one has the wrong dtype or device for the new data
+    param.grad = grad.requires_grad_(wanted)
 
 
 def _parse_to(*args, device=None, dtype=None, tensor=None, non_blocking=False, copy=False,

@@ -2,12 +2,15 @@
 messages."""
 
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 
 import adjoin
 
+from ... import __future__
+from ...utils import swap_tensors
 from ...utils.hooks import RemovableHandle
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 _EXTRA_STATE = "_extra_state"
 
@@ -24,13 +27,24 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _LoadPreHook:
-    """A load hook, with or without the module as first argument; picklable."""
+    """A load hook, with or without the module as first argument; picklable. It does not keep its module alive."""
 
     def __init__(self, hook, module=None):
-        self.hook, self.module = hook, module
+        self.hook, self._module = hook, None if module is None else weakref.ref(module)
+
+    @property
+    def module(self):
+        """The module that the hook is given, or None."""
+        return None if self._module is None else self._module()
 
     def __call__(self, *args):
-        return self.hook(*args) if self.module is None else self.hook(self.module, *args)
+        return self.hook(*args) if self._module is None else self.hook(self.module, *args)
+
+    def __getstate__(self):
+        return self.hook, self.module
+
+    def __setstate__(self, state):
+        self.__init__(*state)
 
 
 class State:
@@ -185,7 +199,10 @@ class State:
                 f'While copying the parameter named "{key}", expected torch.Tensor or '
                 f"Tensor-like object from checkpoint but received {type(value)}"
             )
-        if tensor.dim() == 0 and value.dim() == 1 and value.numel() >= 1:
+        if is_lazy(tensor):
+            if is_lazy(value):
+                return None  # neither has a shape yet
+        elif tensor.dim() == 0 and value.dim() == 1 and value.numel() >= 1:
             value = value[0]  # scalars were saved with one dimension long ago
         if tensor.shape != value.shape:
             return (
@@ -204,6 +221,8 @@ class State:
             )
         try:
             with adjoin.no_grad():
+                if __future__.get_swap_module_params_on_conversion():
+                    return self._swap_in(name, tensor, value, assign)
                 if not assign:
                     tensor.copy_(value)
                     return None
@@ -220,6 +239,18 @@ class State:
                 f"an exception occurred : {error.args}."
             )
         return None
+
+    def _swap_in(self, name, tensor, value, assign):
+        """Lets the tensor make what is to stand in its place, and changes places with it."""
+        made = tensor.module_load(value, assign=assign)
+        if made is tensor or made is value:
+            raise RuntimeError("module_load returned one of self or other; return a new tensor, as detach() gives one")
+        if isinstance(tensor, Parameter):
+            if isinstance(made, Parameter):
+                made.requires_grad_(tensor.requires_grad)
+            else:
+                made = Parameter(made, requires_grad=tensor.requires_grad)
+        swap_tensors(tensor, made)
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies a state dict into the module; returns its missing and unexpected keys.
@@ -240,26 +271,7 @@ class State:
             state_dict._metadata = metadata
         missing, unexpected, errors = [], [], []
 
-        def load(module, local, prefix):
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    path = f"{prefix}{name}."
-                    # Only a child's own keys, so that a large model is not scanned once a module.
-                    load(child, {k: v for k, v in local.items() if k.startswith(path)}, path)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                        "expected "
-                        "to return new values, if incompatible_keys need to be modified, "
-                        "it should be done inplace."
-                    )
-
-        load(self, state_dict, "")
+        _load(self, state_dict, "", metadata, assign, (missing, unexpected, errors))
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
@@ -270,3 +282,22 @@ class State:
                 "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
             )
         return _IncompatibleKeys(missing, unexpected)
+
+
+def _load(module, local, prefix, metadata, assign, faults):
+    """Loads a module and what is below it; ``faults``: missing keys, unexpected ones, errors."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(local, prefix, local_metadata, True, *faults)
+    for name, child in module._modules.items():
+        if child is not None:
+            path = f"{prefix}{name}."
+            # Only a child's own keys, so that a large model is not scanned once a module.
+            _load(child, {k: v for k, v in local.items() if k.startswith(path)}, path, metadata, assign, faults)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, _IncompatibleKeys(*faults[:2])) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
+                "incompatible_keys need to be modified, it should be done inplace."
+            )

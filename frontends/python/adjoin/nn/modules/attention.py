@@ -81,7 +81,7 @@ class MultiheadAttention(Module):
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):  # fmt: skip
-        check(query, key, value, self.embed_dim, self.num_heads, attn_mask, is_causal)
+        check(query, key, value, self.embed_dim, self.num_heads, key_padding_mask, attn_mask, is_causal)
         batched = query.dim() == 3
         if not batched:
             query, key, value = (t.unsqueeze(0) for t in (query, key, value))

@@ -225,13 +225,19 @@ _ROWS = {
 }
 
 
+def _refuse_projections(size):
+    if size:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+
+
 class RNN(RNNBase):
     """``h = tanh(W_ih x + b_ih + W_hh h + b_hh)``, or relu by ``nonlinearity``; returns (output,
     h_n)."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
                  batch_first=False, dropout=0.0, bidirectional=False, device=None,
-                 dtype=None):  # fmt: skip
+                 dtype=None, *, proj_size=0):  # fmt: skip
+        _refuse_projections(proj_size)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
@@ -255,7 +261,8 @@ class GRU(RNNBase):
     h_n)."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
-                 dropout=0.0, bidirectional=False, device=None, dtype=None):  # fmt: skip
+                 dropout=0.0, bidirectional=False, device=None, dtype=None, *, proj_size=0):  # fmt: skip
+        _refuse_projections(proj_size)
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout,
                          bidirectional, 0, device, dtype)  # fmt: skip
 

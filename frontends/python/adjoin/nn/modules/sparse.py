@@ -132,6 +132,18 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input, offsets=None, per_sample_weights=None):
+        if per_sample_weights is not None:
+            if self.mode != "sum":
+                raise NotImplementedError(
+                    f"EmbeddingBag: per_sample_weights is only supported for mode='sum', not {self.mode!r}"
+                )
+            if per_sample_weights.shape != input.shape:
+                raise ValueError(
+                    f"EmbeddingBag: per_sample_weights must have the same shape as the input, {tuple(input.shape)}; it has "
+                    f"{tuple(per_sample_weights.shape)}"
+                )
+        if input.dim() not in (1, 2):
+            raise ValueError(f"EmbeddingBag: input has to be 1D or 2D, but it has {input.dim()} dimensions")
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type,
                                self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
                                self.include_last_offset, self.padding_idx)  # fmt: skip

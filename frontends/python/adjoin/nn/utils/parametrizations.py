@@ -133,13 +133,15 @@ class _Orthogonal(Module):
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {matrix.shape}."
             )
-        if "base" not in self._buffers:
-            raise NotImplementedError(
-                "It is not possible to assign to the matrix exponential, the Cayley or the "
-                "reflection parametrizations when use_trivialization=False."
-            )
         wide = matrix.size(-2) < matrix.size(-1)
         x = matrix.mT if wide else matrix
+        if "base" not in self._buffers and self.orthogonal_map == "householder":
+            return _as_reflections(x).mT if wide else _as_reflections(x)
+        if "base" not in self._buffers:
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                "use_trivialization=False."
+            )
         n, k = x.size(-2), x.size(-1)
         if self.orthogonal_map == "householder" or n == k:
             full = x
@@ -165,6 +167,15 @@ def _columns(matrix):
         q, r = adjoin.linalg.qr(matrix.to(adjoin.complex128))
         return q * r.diagonal().sgn()  # what is orthonormal already stays
     return _orthonormal_columns(matrix.to(adjoin.float64))
+
+
+def _as_reflections(q):
+    """What _reflections() makes the matrix of orthonormal columns from, or that of the matrix's QR factors."""
+    x, tau = adjoin.geqrf(q)
+    diagonal = x.diagonal(dim1=-2, dim2=-1)
+    sign = adjoin.where(diagonal < 0, -1.0, 1.0).to(x.dtype)
+    diagonal.copy_(adjoin.where(tau == 0, -sign, sign))  # without a reflection the column is as it was
+    return x
 
 
 def _reflections(x):

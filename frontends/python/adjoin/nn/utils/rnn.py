@@ -49,6 +49,21 @@ class PackedSequence(_Packed):
     def half(self):
         return self.to(adjoin.float16)
 
+    def long(self):
+        return self.to(adjoin.int64)
+
+    def int(self):
+        return self.to(adjoin.int32)
+
+    def short(self):
+        return self.to(adjoin.int16)
+
+    def char(self):
+        return self.to(adjoin.int8)
+
+    def byte(self):
+        return self.to(adjoin.uint8)
+
     @property
     def is_cuda(self):
         return self.data.is_cuda

@@ -4,7 +4,7 @@ a hook before each forward; parametrizations.spectral_norm is the newer form."""
 import adjoin
 
 from .. import functional as F
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 
@@ -73,6 +73,10 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+    if is_lazy(weight):
+        raise ValueError(
+            "spectral_norm: modules cannot have uninitialized parameters. Call the module with one input first"
+        )
     with adjoin.no_grad():
         matrix = as_matrix(weight, hook.dim)
         u, v = (
@@ -87,6 +91,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     module.register_buffer(name + "_v", v)
     module.register_forward_pre_hook(hook)
     module._register_state_dict_hook(_Version(hook))
+    module._register_load_state_dict_pre_hook(_FromFirstLayout(hook))
     return module
 
 
@@ -101,6 +106,31 @@ class _Version:
         notes[self.hook.name + ".version"] = self.hook._version
 
 
+class _FromFirstLayout:
+    """Takes state dicts of the first layout, which had the divided weight and no second vector: the vector follows from the weight."""
+
+    def __init__(self, hook):
+        self.hook = hook
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, errors):
+        name = self.hook.name
+        key = prefix + name
+        if (local_metadata.get("spectral_norm", {}).get(name + ".version") or 0) >= 1:
+            return
+        if key not in state_dict and all(key + part in state_dict for part in ("_orig", "_u", "_v")):
+            return  # today's layout, without its note
+        missing = [key + part for part in ("_orig", "", "_u") if key + part not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else ())
+            return
+        with adjoin.no_grad():
+            original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
+            largest = (original / state_dict.pop(key)).mean()
+            matrix = as_matrix(original, self.hook.dim)
+            v = adjoin.linalg.pinv(matrix) @ u
+            state_dict[key + "_v"] = v * (largest / u.dot(matrix @ v))
+
+
 def remove_spectral_norm(module, name="weight"):
     """Makes the divided weight an ordinary parameter."""
     for key, hook in module._forward_pre_hooks.items():
@@ -112,8 +142,13 @@ def remove_spectral_norm(module, name="weight"):
             del module._parameters[name + "_orig"]
             module.register_parameter(name, Parameter(weight.detach()))
             del module._forward_pre_hooks[key]
-            for key, other in list(module._state_dict_hooks.items()):
-                if isinstance(other, _Version) and other.hook is hook:
-                    del module._state_dict_hooks[key]
+            for hooks, kind in (
+                (module._state_dict_hooks, _Version),
+                (module._load_state_dict_pre_hooks, _FromFirstLayout),
+            ):
+                for key, other in list(hooks.items()):
+                    other = getattr(other, "hook", None) if kind is _FromFirstLayout else other
+                    if isinstance(other, kind) and other.hook is hook:
+                        del hooks[key]
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

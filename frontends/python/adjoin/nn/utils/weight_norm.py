@@ -3,7 +3,7 @@ hook before each forward; parametrizations.weight_norm is the newer form."""
 
 import warnings
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["remove_weight_norm", "weight_norm"]
 
@@ -49,6 +49,10 @@ def weight_norm(module, name="weight", dim=0):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     hook = WeightNorm(name, dim)
     weight = getattr(module, name)
+    if is_lazy(weight):
+        raise ValueError(
+            "weight_norm: modules cannot have uninitialized parameters. Call the module with one input first"
+        )
     del module._parameters[name]
     module.register_parameter(name + "_g", Parameter(norm_except(weight, hook.dim).detach()))
     module.register_parameter(name + "_v", Parameter(weight.detach()))

@@ -1,0 +1,1 @@
+"""adjoin.fx.passes.dialect: programs over graphs of one family of functions."""

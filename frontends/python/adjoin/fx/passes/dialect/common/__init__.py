@@ -1,0 +1,1 @@
+"""adjoin.fx.passes.dialect.common: those that hold for all."""
