@@ -115,8 +115,8 @@ void fork_done(void*) {}
 }  // namespace
 
 // Products gain from bfloat16; for most of the rest the vectors are float32 anyway, so a cast is
-// work and no precision. Results are float32 where PyTorch's are: of what would lose many digits, or
-// has no narrow kernel.
+// work and no precision. Results are float32 where PyTorch's are: of what would lose many digits,
+// or has no narrow kernel.
 constexpr std::string_view kAutocast =
     "dtype bfloat16;"
     "low mm bmm matmul addmm baddbmm addbmm nn::linear convolution convolution_backward rnn_layer "

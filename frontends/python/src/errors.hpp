@@ -12,8 +12,8 @@ PyObject* raise(aj_status* steal);
 // Takes the current Python exception; the result goes to the core.
 aj_status* status_from_python();
 
-// Drops the current exception where another way goes on. Ctrl-C that came meanwhile is not lost: its
-// handler runs again at the next chance.
+// Drops the current exception where another way goes on. Ctrl-C that came meanwhile is not lost:
+// its handler runs again at the next chance.
 void forget_error();
 
 // Keeps the current exception, which a signal's handler raised, for the error that the core makes
