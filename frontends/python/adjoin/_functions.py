@@ -1,6 +1,7 @@
 """adjoin._functions: functions of the top level that are no ops."""
 
 from . import _C
+from ._overridden import handed_over, overridden
 from ._out import put
 
 __all__ = [
@@ -53,11 +54,15 @@ def is_storage(obj):
 
 def is_floating_point(input):
     """Whether the elements are floating-point numbers."""
+    if overridden(input):
+        return handed_over(is_floating_point, (input,), locals())
     return input.is_floating_point()
 
 
 def is_complex(input):
     """Whether the elements are complex numbers."""
+    if overridden(input):
+        return handed_over(is_complex, (input,), locals())
     return input.is_complex()
 
 
@@ -93,11 +98,15 @@ def is_signed(input):
 
 def is_nonzero(input):
     """Whether the only element is not zero."""
+    if overridden(input):
+        return handed_over(is_nonzero, (input,), locals())
     return bool(input)
 
 
 def numel(input):
     """The number of elements."""
+    if overridden(input):
+        return handed_over(numel, (input,), locals())
     return input.numel()
 
 
@@ -132,6 +141,8 @@ def broadcast_shapes(*shapes):
 
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: one row each, or one tensor per dimension."""
+    if overridden(input):
+        return handed_over(nonzero, (input,), locals())
     if out is not None and as_tuple:
         raise RuntimeError(
             "nonzero: does not support the out kwarg when as_tuple is True; the tuple has a tensor per dimension"

@@ -2,6 +2,7 @@
 
 from . import _C
 from . import linalg as _linalg
+from ._overridden import handed_over, overridden
 
 
 def _range_of(A, q, niter, M):
@@ -21,6 +22,8 @@ def _range_of(A, q, niter, M):
 
 def svd_lowrank(A, q=6, niter=2, M=None):
     """U, S, V of A - M of rank q at most, nearly the first of svd's: q a little larger than the rank wanted."""
+    if overridden(A, M):
+        return handed_over(svd_lowrank, (A, M), locals())
     q = 6 if q is None else q
     if A.dim() < 2 or not 0 <= q <= min(A.shape[-2:]):
         raise ValueError(
@@ -40,6 +43,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 def pca_lowrank(A, q=None, center=True, niter=2):
     """svd_lowrank of the rows of A, center: less their mean. V's columns are the principal directions."""
+    if overridden(A):
+        return handed_over(pca_lowrank, (A,), locals())
     q = min(6, *A.shape[-2:]) if q is None else q
     if not center:
         return svd_lowrank(A, q, niter)

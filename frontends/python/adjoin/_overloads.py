@@ -3,6 +3,7 @@
 import warnings
 
 from . import _C
+from ._overridden import handed_over, overridden
 
 __all__ = ["detach", "detach_", "frombuffer", "gradient", "poisson", "split", "std_mean", "var_mean"]
 
@@ -30,6 +31,8 @@ def detach_(input):
 
 def split(tensor, split_size_or_sections, dim=0):
     """Pieces along dim: each of a size, the last perhaps smaller, or of the sizes in a list."""
+    if overridden(tensor):
+        return handed_over(split, (tensor,), locals())
     return tensor.split(split_size_or_sections, dim)
 
 
@@ -48,11 +51,15 @@ def _with_mean(name, input, dim, unbiased, keepdim, correction):
 
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The standard deviation and the mean."""
+    if overridden(input):
+        return handed_over(std_mean, (input,), locals())
     return _with_mean("std_mean", input, dim, unbiased, keepdim, correction)
 
 
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """The variance and the mean."""
+    if overridden(input):
+        return handed_over(var_mean, (input,), locals())
     return _with_mean("var_mean", input, dim, unbiased, keepdim, correction)
 
 
@@ -106,6 +113,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 
     ``spacing``: the distance of neighbours, one for each dimension, or a tensor of places for each.
     """
+    if overridden(input):
+        return handed_over(gradient, (input,), locals())
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2, it is {edge_order}")
     if input.dtype is _C.uint8:
@@ -144,6 +153,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 
 def poisson(input, generator=None):
     """How many events happen where so many are expected; by waiting times (Knuth, 1969), for rates up to a few hundred."""
+    if overridden(input):
+        return handed_over(poisson, (input,), locals())
     if not input.is_floating_point():
         raise NotImplementedError(f"poisson: input is {input.dtype}; make it a floating dtype")
     with _C.no_grad():

@@ -1,6 +1,7 @@
 """adjoin._variadic: functions around ops: of as many results as are asked for, of any number of tensors, of methods alone."""
 
 from . import _C
+from ._overridden import handed_over, overridden
 
 __all__ = [
     "as_strided_",
@@ -27,18 +28,24 @@ def _asked(results, *wanted):
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements (or slices of dim) in order, which of them each element is, and how often each occurs."""
+    if overridden(input):
+        return handed_over(unique, (input,), locals())
     results = _C.find_op("unique")(input, sorted, return_inverse, return_counts, dim)
     return _asked(results, return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first element (or slice of dim) of each run of equal ones, which run each element is in, and their lengths."""
+    if overridden(input):
+        return handed_over(unique_consecutive, (input,), locals())
     results = _C.find_op("unique_consecutive")(input, return_inverse, return_counts, dim)
     return _asked(results, return_inverse, return_counts)
 
 
 def _at_least(name):
     def function(*tensors):
+        if overridden(*tensors):
+            return handed_over(function, tensors, locals())
         op = _C.find_op(name)
         if len(tensors) == 1 and isinstance(tensors[0], _C.Tensor):
             return op(tensors[0])
@@ -64,6 +71,8 @@ def pdist(input, p=2.0):
 
 def unravel_index(indices, shape):
     """The coordinates of flat places in a tensor of a shape, one tensor per dimension."""
+    if overridden(indices):
+        return handed_over(unravel_index, (indices,), locals())
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
         raise TypeError(
@@ -94,11 +103,15 @@ def as_strided_(input, size, stride, storage_offset=None):
 
 def resolve_conj(input):
     """The tensor itself: conjugates are computed at once."""
+    if overridden(input):
+        return handed_over(resolve_conj, (input,), locals())
     return input.resolve_conj()
 
 
 def resolve_neg(input):
     """The tensor itself: negation is never put off."""
+    if overridden(input):
+        return handed_over(resolve_neg, (input,), locals())
     return input
 
 

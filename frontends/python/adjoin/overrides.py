@@ -2,31 +2,18 @@
 
 import functools
 import inspect
-import threading
 
 from . import _C
 from ._C import (  # noqa: F401
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
 )
 from ._C import (
     handle_torch_function as _handle,
 )
-
-
-class _Next(threading.local):
-    passes = False  # the next question for an override is answered with no
-
-
-_next = _Next()
-
-
-def has_torch_function(relevant_args):
-    """Whether a mode is active, or one of relevant_args has a ``__torch_function__`` of its own."""
-    if _next.passes:
-        _next.passes = False
-        return False
-    return _C.has_torch_function(relevant_args)
 
 
 def redispatch_function(func, types, args=(), kwargs=None):
@@ -36,11 +23,11 @@ def redispatch_function(func, types, args=(), kwargs=None):
     """
     kwargs = kwargs or {}
     if hasattr(func, "__code__"):
-        before, _next.passes = _next.passes, True
+        before = _C.pass_next_override(True)
         try:
             return func(*args, **kwargs)
         finally:
-            _next.passes = before
+            _C.pass_next_override(before)
     modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
     try:
         with DisableTorchFunctionSubclass():
@@ -53,16 +40,6 @@ def redispatch_function(func, types, args=(), kwargs=None):
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     """Calls the ``__torch_function__`` of the mode, or of the first of relevant_args that has one."""
     return _handle(public_api, tuple(relevant_args), args, kwargs)
-
-
-def has_torch_function_unary(obj):
-    """Whether obj has a ``__torch_function__`` of its own."""
-    return has_torch_function((obj,))
-
-
-def has_torch_function_variadic(*objs):
-    """Whether one of objs has a ``__torch_function__`` of its own."""
-    return has_torch_function(objs)
 
 
 def is_tensor_like(obj):
@@ -89,8 +66,7 @@ def wrap_torch_function(dispatcher):
 class TorchFunctionMode:
     """``with mode:`` every call of an op, with whatever arguments, goes to the mode's ``__torch_function__`` first.
 
-    There the mode does not see its own calls; one entered before it does. Ops only: what Python code in the
-    package is made of is seen, not its name.
+    There the mode does not see its own calls; one entered before it does.
     """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -165,14 +165,38 @@ PyObject* call_from_python(PyObject*, PyObject* const* a, Py_ssize_t n) {
                       "no implementation found for %R on the types of its arguments", a[0]);
 }
 
-PyObject* has_override(PyObject*, PyObject* args) {
-  if (!PyTuple_Check(args)) Py_RETURN_FALSE;
-  return PyBool_FromLong(any_override(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args)));
+// redispatch_function(): the function's next question for an override is answered with no.
+thread_local bool passes_next = false;
+
+PyObject* pass_next(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(passes_next, on == Py_True));
+}
+
+PyObject* has_override_among(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (unlikely(std::exchange(passes_next, false))) Py_RETURN_FALSE;
+  return PyBool_FromLong(any_override(args, n));
+}
+
+PyObject* has_override(PyObject* module, PyObject* given) {
+  Ref args(PySequence_Fast(given, "has_torch_function: wanted a sequence of arguments"));
+  if (!args) return nullptr;
+  return has_override_among(module, PySequence_Fast_ITEMS(args.get()),
+                            PySequence_Fast_GET_SIZE(args.get()));
+}
+
+PyObject* has_override_unary(PyObject* module, PyObject* o) {
+  return has_override_among(module, &o, 1);
 }
 
 PyMethodDef functions[] = {
     {"handle_torch_function", method(call_from_python), METH_FASTCALL, nullptr},
-    {"has_torch_function", has_override, METH_O, nullptr},
+    {"has_torch_function", has_override, METH_O,
+     "Whether a mode is active, or one of a sequence of arguments has a __torch_function__."},
+    {"has_torch_function_unary", has_override_unary, METH_O,
+     "Whether a mode is active, or the argument has a __torch_function__ of its own."},
+    {"has_torch_function_variadic", method(has_override_among), METH_FASTCALL,
+     "Whether a mode is active, or one of the arguments has a __torch_function__ of its own."},
+    {"pass_next_override", pass_next, METH_O, nullptr},
     {"push_mode", push_mode, METH_O, nullptr},
     {"pop_mode", pop_mode, METH_NOARGS, nullptr},
     {"modes", modes, METH_NOARGS, nullptr},
@@ -195,6 +219,8 @@ bool mode_here() { return !mode_stack.empty(); }
 bool any_override(PyObject* const* args, Py_ssize_t n) {
   if (mode_on()) return true;
   if (overrides_disabled) return false;
+  while (n && (*args == Py_None || is_exact_tensor(*args))) ++args, --n;  // what most calls have
+  if (!n) return false;
   std::vector<PyObject*> found;
   note_types(found, args, n);
   return !found.empty();

@@ -7,6 +7,7 @@ import warnings
 import adjoin
 
 from .._hints import getattr_of
+from .._overridden import handed_over, overridden
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
@@ -36,12 +37,16 @@ def calculate_gain(nonlinearity, param=None):
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Uniform in [a, b)."""
+    if overridden(tensor):
+        return handed_over(uniform_, (tensor,), locals())
     with adjoin.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Normal with that mean and standard deviation."""
+    if overridden(tensor):
+        return handed_over(normal_, (tensor,), locals())
     with adjoin.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -80,6 +85,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 def constant_(tensor, val):
     """The value ``val`` everywhere."""
+    if overridden(tensor):
+        return handed_over(constant_, (tensor,), locals())
     with adjoin.no_grad():
         return tensor.fill_(val)
 
@@ -153,6 +160,8 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform with variance gain^2 / fan (He et al., 2015); ``a`` is leaky_relu's slope."""
+    if overridden(tensor):
+        return handed_over(kaiming_uniform_, (tensor,), locals())
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor

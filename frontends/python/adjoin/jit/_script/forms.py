@@ -55,7 +55,7 @@ class AttentionWeights:
 
 def _attend(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
             average_attn_weights=True, is_causal=False):  # fmt: skip
-    attention.check(query, key, value, self.embed_dim, self.num_heads, attn_mask, is_causal)
+    attention.check(query, key, value, self.embed_dim, self.num_heads, key_padding_mask, attn_mask, is_causal)
     batched = query.dim() == 3
     if not batched:
         query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)

@@ -333,7 +333,7 @@ class Writer(Expressions):
 
 
 _DECIDED = (
-    "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
 )  # fmt: skip
 
 

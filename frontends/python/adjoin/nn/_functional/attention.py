@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import adjoin
 
+from ..._overridden import handed_over, overridden
 from . import op
 
 __all__ = ["multi_head_attention_forward"]
@@ -21,6 +22,12 @@ def multi_head_attention_forward(
 
     ``static_k`` and ``static_v`` (N heads, S, E / heads) stand for projected keys and values.
     """
+    if overridden(query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias):
+        return handed_over(
+            multi_head_attention_forward,
+            (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias),
+            locals(),
+        )
     for static, bias, name in ((static_k, bias_k, "key"), (static_v, bias_v, "value")):
         if static is not None and bias is not None:
             raise AssertionError(f"multi_head_attention_forward: bias cannot be added to static {name}.")

@@ -4,6 +4,7 @@ import warnings
 
 import adjoin
 
+from ..._overridden import handed_over, overridden
 from . import op
 
 __all__ = ["dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax", "rrelu", "rrelu_"]
@@ -15,6 +16,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     Gumbel noise is added, then softmax at the temperature ``tau`` (Jang et al., 2017; Maddison et
     al., 2017). ``hard``: one-hot results with the gradients of the soft ones. ``eps`` does nothing.
     """
+    if overridden(logits):
+        return handed_over(gumbel_softmax, (logits,), locals())
     noise = -adjoin.empty_like(logits).exponential_().log()
     soft = op("softmax")((logits + noise) / tau, dim)
     if not hard:
@@ -26,6 +29,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """input where positive, elsewhere times a slope drawn between lower and upper while training,
     else their mean."""
+    if overridden(input):
+        return handed_over(rrelu, (input,), locals())
     if inplace:  # what the derivative keeps must not be written
         return input.copy_(op("rrelu")(input.clone(), lower, upper, training))
     return op("rrelu")(input, lower, upper, training)
@@ -56,21 +61,29 @@ def _drop_channels(name, dims, input, p, training, inplace):
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
+    if overridden(input):
+        return handed_over(dropout1d, (input,), locals())
     return _drop_channels("dropout1d", 2, input, p, training, inplace)
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Dropout of whole channels of (N, C, H, W)."""
+    if overridden(input):
+        return handed_over(dropout2d, (input,), locals())
     return _drop_channels("dropout2d", 3, input, p, training, inplace)
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    if overridden(input):
+        return handed_over(dropout3d, (input,), locals())
     return _drop_channels("dropout3d", 4, input, p, training, inplace)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """Dropout of whole channels that keeps the mean and variance of SELU networks."""
+    if overridden(input):
+        return handed_over(feature_alpha_dropout, (input,), locals())
     result = op("feature_alpha_dropout")(input, p, training)
     return input.copy_(result) if inplace else result
 

@@ -2,6 +2,7 @@
 
 import warnings
 
+from ..._overridden import handed_over, overridden
 from . import op
 
 __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -19,6 +20,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     ``align_corners``: the outermost centers meet, not the outermost edges. ``antialias`` widens
     the filter of bilinear and bicubic where images shrink.
     """
+    if overridden(input):
+        return handed_over(interpolate, (input,), locals())
     dims = max(input.dim() - 2, 0)
     size = _each(size, dims, "size", int)
     scale_factor = _each(scale_factor, dims, "scale_factor", float)
@@ -67,11 +70,15 @@ def _corners(align_corners, name):
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """input at the places of grid, which run from -1 to 1 along each dimension."""
+    if overridden(input, grid):
+        return handed_over(grid_sample, (input, grid), locals())
     return op("grid_sample")(input, grid, mode, padding_mode, _corners(align_corners, "grid_sample"))
 
 
 def affine_grid(theta, size, align_corners=None):
     """The places that affine maps read: grids for grid_sample."""
+    if overridden(theta):
+        return handed_over(affine_grid, (theta,), locals())
     corners = _corners(align_corners, "affine_grid")
     if corners and min(size[2:], default=2) == 1:
         warnings.warn(

@@ -4,6 +4,7 @@ import warnings
 
 import adjoin
 
+from ..._overridden import handed_over, overridden
 from . import legacy_reduction, op
 
 __all__ = [
@@ -38,28 +39,38 @@ def _of_difference(name, input, target, weight, reduction, *more):
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The squared difference."""
+    if overridden(input, target, weight):
+        return handed_over(mse_loss, (input, target, weight), locals())
     return _of_difference("mse_loss", input, target, weight, legacy_reduction(size_average, reduce, reduction))
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The absolute difference."""
+    if overridden(input, target, weight):
+        return handed_over(l1_loss, (input, target, weight), locals())
     return _of_difference("l1_loss", input, target, weight, legacy_reduction(size_average, reduce, reduction))
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """The squared difference over 2 beta where it is below beta, else the absolute one less beta / 2."""
+    if overridden(input, target):
+        return handed_over(smooth_l1_loss, (input, target), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     return _of_difference("smooth_l1_loss", input, target, None, reduction, beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Half the squared difference where it is below delta, else delta times the absolute one less delta / 2."""
+    if overridden(input, target, weight):
+        return handed_over(huber_loss, (input, target, weight), locals())
     return _of_difference("huber_loss", input, target, weight, reduction, delta)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):  # fmt: skip
     """The negative logarithm of softmax(input) at the classes or probabilities of target."""
+    if overridden(input, target, weight):
+        return handed_over(cross_entropy, (input, target, weight), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     if ignore_index >= 0 and target.is_floating_point():
         raise RuntimeError(
@@ -70,12 +81,16 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """What stands in input at the classes of target, negated."""
+    if overridden(input, target, weight):
+        return handed_over(nll_loss, (input, target, weight), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     return op("nll_loss")(input, target, weight, ignore_index, reduction)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-target log(input) - (1 - target) log(1 - input)."""
+    if overridden(input, target, weight):
+        return handed_over(binary_cross_entropy, (input, target, weight), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     return op("binary_cross_entropy")(input, target, weight, reduction)
 
@@ -83,12 +98,16 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):  # fmt: skip
     """binary_cross_entropy of sigmoid(input), without overflow."""
+    if overridden(input, target, weight, pos_weight):
+        return handed_over(binary_cross_entropy_with_logits, (input, target, weight, pos_weight), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     return op("binary_cross_entropy_with_logits")(input, target, weight, reduction, pos_weight)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log target - input): how far probabilities are from those whose logarithm is input."""
+    if overridden(input, target):
+        return handed_over(kl_div, (input, target), locals())
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
@@ -109,6 +128,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     log_probs (T, N, C) or (T, C); targets (N, S), or all of them one after the other; the lengths
     are tensors, tuples or numbers.
     """
+    if overridden(log_probs, targets, input_lengths, target_lengths):
+        return handed_over(ctc_loss, (log_probs, targets, input_lengths, target_lengths), locals())
     lengths = (
         n if isinstance(n, adjoin.Tensor) else adjoin.tensor(n, dtype=adjoin.int64, device=log_probs.device)
         for n in (input_lengths, target_lengths)
@@ -118,6 +139,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """The negative log-likelihood of targets under normal distributions of mean ``input``."""
+    if overridden(input, target, var):
+        return handed_over(gaussian_nll_loss, (input, target, var), locals())
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -133,6 +156,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None,
                                       margin=1.0, swap=False, reduction="mean"):  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any distance d."""
+    if overridden(anchor, positive, negative):
+        return handed_over(triplet_margin_with_distance_loss, (anchor, positive, negative), locals())
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:

@@ -3,6 +3,7 @@ undoes them."""
 
 import adjoin
 
+from ..._overridden import handed_over, overridden
 from . import op
 
 __all__ = [
@@ -24,6 +25,8 @@ def _named(function, name):
 def _max_pool(name):
     def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
              return_indices=False):  # fmt: skip
+        if overridden(input):
+            return handed_over(pool, (input,), locals())
         function = op(name + "_with_indices" if return_indices else name)
         return function(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -44,6 +47,8 @@ def _sizes(input, output_size):
 
 def _adaptive_average(name):
     def pool(input, output_size):
+        if overridden(input):
+            return handed_over(pool, (input,), locals())
         return op(name)(input, _sizes(input, output_size))
 
     return _named(pool, name)
@@ -51,6 +56,8 @@ def _adaptive_average(name):
 
 def _adaptive_max(name):
     def pool(input, output_size, return_indices=False):
+        if overridden(input):
+            return handed_over(pool, (input,), locals())
         function = op(name + "_with_indices" if return_indices else name)
         return function(input, _sizes(input, output_size))
 
@@ -83,6 +90,8 @@ def _fractional(dims):
 
     def pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
              _random_samples=None):  # fmt: skip
+        if overridden(input, _random_samples):
+            return handed_over(pool, (input, _random_samples), locals())
         results = both(input, kernel_size, output_size, output_ratio, True, _random_samples)
         return tuple(results) if return_indices else results[0]
 
@@ -103,6 +112,8 @@ def _unpool(dims):
     name = f"max_unpool{dims}d"
 
     def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        if overridden(input, indices):
+            return handed_over(unpool, (input, indices), locals())
         kernel = _each(kernel_size, dims)
         strides = kernel if stride is None else _each(stride, dims)
         paddings = _each(padding, dims)
