@@ -138,7 +138,7 @@ _ROOMS = (
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
-    "torch_version", "types", "utils", "version", "xpu",
+    "torch_version", "types", "utils", "version", "xpu", "mps",
 )  # fmt: skip
 _ELSEWHERE = {
     "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",

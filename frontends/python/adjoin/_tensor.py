@@ -11,6 +11,9 @@ from ._C import Tensor
 
 
 def _plain_data(obj):
+    """A part of the data of a tensor as numbers in lists; a tensor of one element is its number, whatever its shape."""
+    if isinstance(obj, Tensor) and obj.numel() == 1:
+        return obj.item()
     if hasattr(obj, "tolist"):
         plain = obj.tolist()
         if type(plain) is type(obj):  # numpy.longdouble, say

@@ -205,3 +205,10 @@ def test_a_short_name_stays_libadjoins():
         kept.define("odd_name_of_two(Tensor x) -> Tensor")
     assert adjoin.ops.linear is adjoin.ops.nn.linear and "linear" in dir(adjoin.ops)
     assert not hasattr(adjoin.ops, "odd_name_of_two") and hasattr(adjoin.ops.somebodys, "odd_name_of_two")
+
+
+def test_names_of_devices_that_no_plugin_has():
+    assert adjoin.mps.device_count() == 0 and not adjoin.mps.is_available() and adjoin.backends.cudnn.version() is None
+    with pytest.warns(FutureWarning, match="sdpa_kernel"), adjoin.backends.cuda.sdp_kernel(enable_math=False):
+        q = adjoin.randn(1, 1, 3, 4)
+        assert adjoin.nn.functional.scaled_dot_product_attention(q, q, q).shape == q.shape

@@ -379,3 +379,11 @@ def test_compilers(tmp_path, monkeypatch):
     (tmp_path / "ninja").write_text("#!/bin/sh\n")
     (tmp_path / "ninja").chmod(0o755)
     assert cpp_extension.is_ninja_available() and cpp_extension.verify_ninja_availability() is None
+
+
+def test_tensors_of_one_element_are_numbers_among_data():
+    one, row = adjoin.ones(1), adjoin.ones(1, 1) * 2
+    assert adjoin.tensor([one, row, 3]).tolist() == [1, 2, 3]
+    assert adjoin.tensor([[one], [row]]).shape == (2, 1) and adjoin.tensor((one,)).dtype == adjoin.float32
+    assert adjoin.as_tensor([adjoin.ones(1, dtype=adjoin.float64)]).dtype == adjoin.float64
+    assert adjoin.ones(2).new_tensor([one, row]).shape == (2,)

@@ -52,3 +52,21 @@ flash_sdp_enabled, enable_flash_sdp = _switch("flash")
 mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
 math_sdp_enabled, enable_math_sdp = _switch("math")
 cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
+
+
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """``nn.attention.sdpa_kernel`` by its older name: a switch for each kernel; at least one has to be on."""
+    import warnings
+
+    from ..nn.attention import SDPBackend, sdpa_kernel
+
+    warnings.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated: `torch.nn.attention.sdpa_kernel()` takes a list of backends",
+        FutureWarning,
+        stacklevel=2,
+    )
+    switches = {
+        SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+        SDPBackend.MATH: enable_math, SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+    }  # fmt: skip
+    return sdpa_kernel([backend for backend, on in switches.items() if on])

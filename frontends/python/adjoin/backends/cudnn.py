@@ -27,6 +27,11 @@ def is_built():
     return is_available()
 
 
+def version():
+    """cuDNN's version as a number, or None where it is not there."""
+    return None
+
+
 @contextlib.contextmanager
 def flags(**switches):
     """Sets the switches inside a with statement."""
