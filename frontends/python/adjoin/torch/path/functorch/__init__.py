@@ -1,5 +1,13 @@
 """The package functorch, which comes with PyTorch: its functions under Adjoin."""
 
+from adjoin._functorch.make_functional import (  # noqa: F401
+    FunctionalModule,
+    FunctionalModuleWithBuffers,
+    combine_state_for_ensemble,
+    make_functional,
+    make_functional_with_buffers,
+)
+
 from adjoin.func import (  # noqa: F401
     functional_call,
     functionalize,
@@ -15,14 +23,9 @@ from adjoin.func import (  # noqa: F401
 )
 
 
-class FunctionalModule:
-    """What make_functional gave, which PyTorch has taken away: functional_call(module, parameters, arguments) does it."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError(
-            f"{type(self).__name__}: use torch.func.functional_call(module, parameters, arguments)"
-        )
-
-
-class FunctionalModuleWithBuffers(FunctionalModule):
-    """The same with buffers."""
+def make_fx(f, *args, **kwargs):
+    """PyTorch's graphs of its own operators; here a trace is a program: ``torch.jit.trace``, or ``torch.fx.symbolic_trace``."""
+    raise NotImplementedError(
+        "make_fx: there are no graphs of ATen's operators here; torch.jit.trace records a function's calls, "
+        "torch.fx.symbolic_trace its structure"
+    )

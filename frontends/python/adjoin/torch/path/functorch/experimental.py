@@ -1,0 +1,9 @@
+"""functorch.experimental: what was tried there first."""
+
+from adjoin.func import (  # noqa: F401
+    functionalize,
+    hessian,
+    jacfwd,
+    jvp,
+    replace_all_batch_norm_modules_,
+)
