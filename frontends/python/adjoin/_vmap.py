@@ -99,7 +99,7 @@ class _Mapped:
             def inside(d, leaf):
                 return _C.transform_batched(leaf, d, level) if d is not None and isinstance(leaf, _C.Tensor) else leaf
 
-            result = self.func(*_each(dims, args, inside), **_each(0, kwargs, inside))
+            result = self.func(*_each(dims, args, inside), **kwargs)
             return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
         finally:
             leave()
@@ -136,7 +136,7 @@ class _Mapped:
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function of stacked arguments: func of each slice along ``in_dims``, the results stacked along ``out_dims``.
 
-    func runs once, on tensors that hold all samples and look like one. ``randomness``: "different", each sample draws numbers
+    func runs once, on tensors that hold all samples and look like one; keyword arguments are the same for all samples. ``randomness``: "different", each sample draws numbers
     of its own, those that a loop over the samples would draw; "same", all draw the same; "error", none may draw.
     ``chunk_size``: so many samples at a time, which takes less memory. ``func.loops()`` tells which ops were called sample by
     sample.
@@ -164,11 +164,13 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                 if not -leaf.dim() <= d < leaf.dim():
                     raise ValueError(f"vmap: dimension {d} of a tensor of {leaf.dim()} dimensions")
                 sizes.add(leaf.shape[d])
-            elif d is not None and isinstance(in_dims, tuple):
-                raise ValueError(f"vmap: in_dims has {d} for {type(leaf).__name__}, which has no dimensions; use None")
+            elif d is not None:
+                raise ValueError(
+                    f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, "
+                    "please use None as the respective in_dim"
+                )
 
         _each(dims, args, measure)
-        _each(0, kwargs, measure)
         if len(sizes) != 1:
             raise ValueError(f"vmap: the mapped dimensions have sizes {sorted(sizes)}, one size is wanted")
         size = sizes.pop()
@@ -180,7 +182,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                 many = min(chunk_size, size - first)
                 return leaf.narrow(d, first, many) if d is not None and isinstance(leaf, _C.Tensor) else leaf
 
-            return inside.run(dims, _each(dims, args, cut), _each(0, kwargs, cut), min(chunk_size, size - first))
+            return inside.run(dims, _each(dims, args, cut), kwargs, min(chunk_size, size - first))
 
         return _joined(out_dims, [part(first) for first in range(0, size, chunk_size)])
 

@@ -347,3 +347,35 @@ def test_a_derivative_inside_of_vmap_is_recorded_around_it():
         agree(adjoin.autograd.grad(made.sum(), w)[0], (9 * w.detach() ** 2 * x**2).sum(0))
     pulled = adjoin.func.vjp(lambda v: v**3, x[0])[1]
     agree(grad(lambda c: vmap(pulled)(c)[0].sum())(randn(2, 3)), (3 * x[0] ** 2).expand(2, 3))
+
+
+def test_keyword_arguments_are_the_same_for_all_samples():
+    def f(x, k, scale=1.0):
+        return (x * k).sum() * scale
+
+    x, k = adjoin.ones(3, 2), adjoin.arange(6.0).reshape(3, 2)
+    assert vmap(f)(x, k=k, scale=2.0).tolist() == [30, 30, 30]
+    assert vmap(f, chunk_size=2)(x, k=k).tolist() == [15, 15, 15]
+    assert vmap(f)(x, k).tolist() == [1, 5, 9]
+    assert vmap(lambda x, k: x)(adjoin.ones(3), k=adjoin.ones(4)).tolist() == [1, 1, 1]
+
+
+def test_what_is_no_tensor_is_not_mapped():
+    with pytest.raises(ValueError, match="We cannot vmap over non-Tensor arguments"):
+        vmap(lambda x, n: x * n)(adjoin.ones(3), 2)
+    assert vmap(lambda x, n: x * n, in_dims=(0, None))(adjoin.ones(3), 2).tolist() == [2, 2, 2]
+
+
+def test_chunks_by_their_number():
+    from adjoin._functorch.vmap import chunk_vmap
+
+    seen = []
+
+    def f(x):
+        seen.append(1)
+        return x.sum()
+
+    x = adjoin.arange(10.0).reshape(5, 2)
+    assert chunk_vmap(f, chunks=3)(x).tolist() == x.sum(1).tolist() and len(seen) == 3
+    with pytest.raises(ValueError, match="chunks is 0"):
+        chunk_vmap(f, chunks=0)

@@ -110,3 +110,16 @@ _OWN = {step: globals()[step] for step in ("_process_batched_inputs", "_create_b
 def is_replaced():
     """Has a library put steps of its own here?"""
     return any(globals()[step] is not own for step, own in _OWN.items())
+
+
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
+    """vmap in so many parts, which takes less memory; vmap's ``chunk_size`` says how many samples a part has."""
+    if chunks < 1:
+        raise ValueError(f"chunk_vmap: chunks is {chunks}, at least one is wanted")
+
+    @functools.wraps(func)
+    def mapped(*args, **kwargs):
+        size = _process_batched_inputs(in_dims, args, func)[0]
+        return _vmap.vmap(func, in_dims, out_dims, randomness, chunk_size=max(1, -(-size // chunks)))(*args, **kwargs)
+
+    return mapped
