@@ -501,7 +501,8 @@ aj_status* run_once(const Kernel* k, int top, aj_call* call, const aj_value* giv
   aj_status* s = run_kernel(op, k, call, 0);
   for (uint32_t i = 0; i < call->nrets; i++) {
     if (rets[i].tag != AJ_TENSOR) continue;
-    bool left = rets[i].aux == AJ_VALUE_LENT && given[i].tag == AJ_TENSOR &&
+    // A kernel that fails owns nothing of it, whatever it has done with the mark.
+    bool left = (s || rets[i].aux == AJ_VALUE_LENT) && given[i].tag == AJ_TENSOR &&
                 rets[i].v.tensor == given[i].v.tensor;
     if (left) retain(rets[i].v.tensor);
     rets[i].aux = 0;

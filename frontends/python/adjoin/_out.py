@@ -49,4 +49,7 @@ def _put_one(name, result, target):
                 stacklevel=3,
             )
         target.resize_(result.shape)
-    target.copy_(result)
+    try:
+        target.copy_(result)
+    except NotImplementedError as error:
+        raise NotImplementedError(f"{name}: out= cannot be written: {error}") from None

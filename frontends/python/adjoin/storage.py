@@ -59,8 +59,12 @@ class UntypedStorage:
         """The number of bytes."""
         try:
             return self._tensor._storage_info()[1]
-        except NotImplementedError:  # of a tensor whose class keeps the values: what they would take
-            return self._tensor.numel() * self._tensor.element_size()
+        except NotImplementedError:
+            if self._tensor.layout is not _C.strided:
+                raise
+            return (
+                self._tensor.numel() * self._tensor.element_size()
+            )  # its class keeps the values: what they would take
 
     size = __len__ = nbytes
 

@@ -379,3 +379,15 @@ def test_chunks_by_their_number():
     assert chunk_vmap(f, chunks=3)(x).tolist() == x.sum(1).tolist() and len(seen) == 3
     with pytest.raises(ValueError, match="chunks is 0"):
         chunk_vmap(f, chunks=0)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda x, y: x.clamp_(y), lambda x, y: x.masked_fill_(y > 0, 1.0), lambda x, y: x.lerp_(y, 0.5), lambda x, y: adjoin.mul(x, y, out=x)],
+)  # fmt: skip
+def test_a_refused_write_leaves_what_was_to_be_written(write):
+    for _ in range(20):
+        x = adjoin.ones(5)
+        with pytest.raises(NotImplementedError, match="all samples share is written in place"):
+            vmap(write, (None, 0))(x, adjoin.randn(2, 5))
+        assert x.tolist() == [1, 1, 1, 1, 1] and (x + 1).sum() == 10
