@@ -1,6 +1,7 @@
 """tests/python/toplevel/pytree_test.py: adjoin.utils._pytree: nodes of every kind, own ones, paths, texts, mistakes."""
 
 import dataclasses
+import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import adjoin
@@ -158,3 +159,13 @@ def test_wrong_shapes_are_told():
         and spec.children() == [pytree.LeafSpec()] * 2
         and spec.flatten_up_to([[1], 2]) == [[1], 2]
     )
+
+
+def test_results_of_an_op_are_a_node():
+    result = adjoin.topk(adjoin.tensor([1.0, 3.0, 2.0]), 2)
+    doubled = pytree.tree_map(lambda x: x * 2, {"a": result})["a"]
+    assert type(doubled) is type(result) and doubled.values.tolist() == [6, 4] and doubled.indices.tolist() == [2, 4]
+    leaves, spec = pytree.tree_flatten(result)
+    assert len(leaves) == 2 and type(pytree.tree_unflatten(leaves, spec)) is type(result)
+    assert [path[0].name for path, _ in pytree.tree_flatten_with_path(result)[0]] == ["values", "indices"]
+    assert len(pytree.tree_leaves(time.localtime())) == 1  # Python's own are leaves

@@ -224,7 +224,21 @@ _register(
 def _get_node_type(tree):
     """The type under which a node is registered; of a leaf, its own."""
     kind = type(tree)
-    return namedtuple if kind not in SUPPORTED_NODES and is_namedtuple_class(kind) else kind
+    if kind in SUPPORTED_NODES:
+        return kind
+    if is_structseq_class(kind) and kind.__module__ == "adjoin.return_types":
+        _register_results(kind)
+    return namedtuple if is_namedtuple_class(kind) else kind
+
+
+def _register_results(kind):
+    """What an op with several results returns: a node whose children are the results by their names."""
+
+    def with_keys(node):
+        return [(GetAttrKey(name), child) for name, child in zip(kind.__match_args__, node, strict=True)], None
+
+    node = NodeDef(kind, lambda node: (list(node), None), lambda children, context: kind(children), with_keys)
+    _register(kind, node, f"torch.return_types.{kind.__name__}")
 
 
 def tree_is_leaf(tree, is_leaf=None):
