@@ -177,7 +177,12 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         if chunk_size is None or size <= chunk_size:
             return inside.run(dims, args, kwargs, size)
 
+        state = random._default()._get() if randomness == "same" else None
+
         def part(first):
+            if state is not None:  # the samples of all parts draw the same
+                random._default()._set(*state)
+
             def cut(d, leaf):
                 many = min(chunk_size, size - first)
                 return leaf.narrow(d, first, many) if d is not None and isinstance(leaf, _C.Tensor) else leaf

@@ -391,3 +391,16 @@ def test_a_refused_write_leaves_what_was_to_be_written(write):
         with pytest.raises(NotImplementedError, match="all samples share is written in place"):
             vmap(write, (None, 0))(x, adjoin.randn(2, 5))
         assert x.tolist() == [1, 1, 1, 1, 1] and (x + 1).sum() == 10
+
+
+def test_samples_of_all_parts_draw_the_same():
+    x = adjoin.zeros(5, 3)
+    adjoin.manual_seed(4)
+    whole = vmap(lambda x: x + adjoin.rand(3), randomness="same")(x)
+    adjoin.manual_seed(4)
+    parts = vmap(lambda x: x + adjoin.rand(3), randomness="same", chunk_size=2)(x)
+    assert adjoin.equal(parts, whole) and adjoin.equal(whole[0], whole[4])
+    after = adjoin.rand(3)
+    adjoin.manual_seed(4)
+    adjoin.rand(3)
+    assert adjoin.equal(after, adjoin.rand(3))

@@ -1,6 +1,8 @@
 """tests/python/toplevel/pytree_test.py: adjoin.utils._pytree: nodes of every kind, own ones, paths, texts, mistakes."""
 
 import dataclasses
+import subprocess
+import sys
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
@@ -169,3 +171,16 @@ def test_results_of_an_op_are_a_node():
     assert len(leaves) == 2 and type(pytree.tree_unflatten(leaves, spec)) is type(result)
     assert [path[0].name for path, _ in pytree.tree_flatten_with_path(result)[0]] == ["values", "indices"]
     assert len(pytree.tree_leaves(time.localtime())) == 1  # Python's own are leaves
+
+
+def test_they_are_one_where_torch_is_adjoin():
+    code = """
+import adjoin.torch
+adjoin.torch.install()
+import torch
+from torch.utils import _pytree
+result = _pytree.tree_map(lambda x: x * 2, torch.topk(torch.tensor([1.0, 3.0, 2.0]), 2))
+assert type(result) is torch.return_types.topk and result.values.tolist() == [6, 4], result
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

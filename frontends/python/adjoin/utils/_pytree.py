@@ -226,7 +226,7 @@ def _get_node_type(tree):
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    if is_structseq_class(kind) and kind.__module__ == "adjoin.return_types":
+    if is_structseq_class(kind) and kind.__module__ in ("adjoin.return_types", "torch.return_types"):
         _register_results(kind)
     return namedtuple if is_namedtuple_class(kind) else kind
 
