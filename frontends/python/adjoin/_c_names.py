@@ -3,6 +3,7 @@
 from . import _C
 from ._dispatch_keys import DispatchKey as _Key
 from ._dispatch_keys import DispatchKeySet as _Keys
+from .overrides import DisableTorchFunction
 
 
 def _log_api_usage_once(event):
@@ -55,21 +56,6 @@ def _get_default_device():
     from . import get_default_device
 
     return get_default_device().type
-
-
-class DisableTorchFunction:
-    """``with``: neither classes of tensors nor modes see calls."""
-
-    def __enter__(self):
-        self._classes = _C.DisableTorchFunctionSubclass()
-        self._classes.__enter__()
-        self._modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
-        return self
-
-    def __exit__(self, *error):
-        for mode in reversed(self._modes):
-            _C.push_mode(mode)
-        self._classes.__exit__(*error)
 
 
 class _ExcludeDispatchKeyGuard:

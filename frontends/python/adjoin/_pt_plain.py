@@ -6,6 +6,7 @@ import io
 import adjoin
 
 from . import _C
+from ._tensor import set_state
 
 
 def _load_from_bytes(b):
@@ -63,7 +64,9 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     """A parameter with its hooks and attributes."""
-    return _with_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+    made = _rebuild_parameter(data, requires_grad, backward_hooks)
+    set_state(made, state)
+    return made
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
@@ -82,14 +85,6 @@ def _rebuild_qtensor(*args, **kwargs):
     )
 
 
-def _with_state(made, state):
-    parts = state if isinstance(state, tuple) else (state,)
-    for part in parts:  # attributes, and those of slots
-        for name, value in (part or {}).items():
-            setattr(made, name, value)
-    return made
-
-
 def _rebuild_from_type(func, type, args, dict):
     """A tensor of a class, with its attributes."""
     return _rebuild_from_type_v2(func, type, args, dict)
@@ -100,7 +95,5 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     made = func(*args)
     if type(made) is not new_type:
         made = made.as_subclass(new_type)
-    if getattr(new_type, "__setstate__", None) is not adjoin.Tensor.__setstate__:
-        made.__setstate__(state)
-        return made
-    return _with_state(made, state)
+    set_state(made, state)
+    return made

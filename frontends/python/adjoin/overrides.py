@@ -16,6 +16,21 @@ from ._C import (
 )
 
 
+class DisableTorchFunction:
+    """``with``: neither classes of tensors nor modes see calls."""
+
+    def __enter__(self):
+        self._classes = DisableTorchFunctionSubclass()
+        self._classes.__enter__()
+        self._modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
+        return self
+
+    def __exit__(self, *error):
+        for mode in reversed(self._modes):
+            _C.push_mode(mode)
+        self._classes.__exit__(*error)
+
+
 def redispatch_function(func, types, args=(), kwargs=None):
     """Calls func past the override that is running, in a ``__torch_function__``: what func calls is seen by overrides again.
 
@@ -28,13 +43,8 @@ def redispatch_function(func, types, args=(), kwargs=None):
             return func(*args, **kwargs)
         finally:
             _C.pass_next_override(before)
-    modes = [_C.pop_mode() for _ in range(len(_C.modes()))]
-    try:
-        with DisableTorchFunctionSubclass():
-            return func(*args, **kwargs)
-    finally:
-        for mode in reversed(modes):
-            _C.push_mode(mode)
+    with DisableTorchFunction():
+        return func(*args, **kwargs)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):

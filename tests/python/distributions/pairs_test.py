@@ -152,6 +152,16 @@ def test_small_shares_are_neither_zero_nor_one():
     assert a.grad.item() == pytest.approx(0.1 / 0.15**2, rel=0.05)
 
 
+def test_an_own_generator_draws_without_derivatives():
+    draws = adjoin.Generator()
+    for draw in adjoin._standard_gamma, adjoin._sample_dirichlet:
+        a = t(0.5, 2.0)
+        first = draw(a, generator=draws.manual_seed(5))
+        assert adjoin.equal(first, draw(a, generator=draws.manual_seed(5)))
+        with pytest.raises(NotImplementedError, match="generator= is for samples without derivatives"):
+            draw(a.requires_grad_(), generator=draws)
+
+
 def test_what_a_value_must_be():
     with pytest.raises(ValueError, match=r"not broadcastable with batch_shape\+event_shape"):
         D.Normal(t(0.0, 1.0), t(1.0, 1.0)).log_prob(adjoin.ones(7, 5))

@@ -26,11 +26,6 @@ def draw_log_gamma(shape, concentration, generator=None):
     return made.log() + adjoin.where(alpha < 1, share.log() / alpha, adjoin.zeros_like(alpha))
 
 
-def draw_gamma(shape, concentration, generator=None):
-    """Values of the gamma distribution of rate 1."""
-    return draw_log_gamma(shape, concentration, generator).exp().clamp(min=adjoin.finfo(concentration.dtype).tiny)
-
-
 def slope(concentration, value):
     """How a gamma variable moves with its concentration while its share of the probability stays: -(dP / da) / p, in float64.
 
@@ -47,18 +42,6 @@ def slope(concentration, value):
     return -(8 * near - far) / (12 * step) * (-log_density).exp()
 
 
-class _Slope(Function):
-    @staticmethod
-    def forward(ctx, concentration, value):
-        return slope(concentration, value).to(value.dtype)
-
-    @staticmethod
-    def backward(ctx, grad):
-        raise NotImplementedError(
-            "rsample: samples of gamma variables have first derivatives by their parameters, not second ones"
-        )
-
-
 def slope_of_log(concentration, log_value):
     """The same of the logarithm: by the first term of P's series, x^a / Gamma(a + 1), where x is so small that it stands alone."""
     a, log = concentration.double(), log_value.double()
@@ -67,13 +50,19 @@ def slope_of_log(concentration, log_value):
     return adjoin.where(small, (adjoin.digamma(a + 1) - log) / a, slope(a, value) / value)
 
 
-class _SlopeOfLog(_Slope):
+class _Slope(Function):
     @staticmethod
     def forward(ctx, concentration, log_value):
         return slope_of_log(concentration, log_value).to(log_value.dtype)
 
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError(
+            "rsample: samples of gamma variables have first derivatives by their parameters, not second ones"
+        )
 
-class _DrawnLog(Function):
+
+class _Drawn(Function):
     @staticmethod
     def forward(ctx, concentration):
         made = draw_log_gamma(concentration.shape, concentration)
@@ -82,45 +71,42 @@ class _DrawnLog(Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * _SlopeOfLog.apply(*ctx.saved_tensors)
-
-
-class _Drawn(Function):
-    @staticmethod
-    def forward(ctx, concentration):
-        made = draw_gamma(concentration.shape, concentration)
-        ctx.save_for_backward(concentration, made)
-        return made
-
-    @staticmethod
-    def backward(ctx, grad):
         return grad * _Slope.apply(*ctx.saved_tensors)
 
 
-def gamma_samples(shape, concentration):
+def _log_samples(shape, concentration, generator=None):
+    """draw_log_gamma(), with derivatives where they are recorded."""
+    if not (adjoin.is_grad_enabled() and concentration.requires_grad):
+        return draw_log_gamma(shape, concentration, generator)
+    if generator is not None:
+        raise NotImplementedError("gamma variables: generator= is for samples without derivatives; use detach()")
+    return _Drawn.apply(concentration.expand(shape).contiguous())
+
+
+def _values(logs):
+    return logs.exp().clamp(min=adjoin.finfo(logs.dtype).tiny)
+
+
+def draw_gamma(shape, concentration, generator=None):
+    """Values of the gamma distribution of rate 1, without derivatives."""
+    return _values(draw_log_gamma(shape, concentration, generator))
+
+
+def gamma_samples(shape, concentration, generator=None):
     """draw_gamma(), with derivatives where they are recorded."""
-    if adjoin.is_grad_enabled() and concentration.requires_grad:
-        return _Drawn.apply(concentration.expand(shape).contiguous())
-    return draw_gamma(shape, concentration)
+    return _values(_log_samples(shape, concentration, generator))
 
 
 def dirichlet_samples(shape, concentration, generator=None):
     """Shares that add to 1 along the last dimension, inside of (0, 1), with derivatives where they are recorded."""
-    if generator is None and adjoin.is_grad_enabled() and concentration.requires_grad:
-        logs = _DrawnLog.apply(concentration.expand(shape).contiguous())
-    else:
-        logs = draw_log_gamma(shape, concentration, generator)
+    logs = _log_samples(shape, concentration, generator)
     kind = adjoin.finfo(logs.dtype)
     return logs.softmax(-1).clamp(kind.tiny, 1 - kind.eps / 2)
 
 
 def _standard_gamma(concentration, generator=None):
     """PyTorch's path: a gamma variable of rate 1 for each concentration."""
-    if generator is None:
-        return gamma_samples(concentration.shape, concentration)
-    if adjoin.is_grad_enabled() and concentration.requires_grad:
-        raise NotImplementedError("_standard_gamma: generator= is for samples without derivatives; use detach()")
-    return draw_gamma(concentration.shape, concentration, generator)
+    return gamma_samples(concentration.shape, concentration, generator)
 
 
 def _sample_dirichlet(concentration, generator=None):

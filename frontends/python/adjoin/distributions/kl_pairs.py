@@ -104,9 +104,9 @@ def _log_continuous_bernoulli(p, q):
     return q.logits * p.mean - q._log_partition()
 
 
-def _nothing(p, q):
+def _infinite(p, q):
     """q has no density where p has values, whatever the parameters."""
-    return adjoin.full_like(p.mean + q.mean, -_INF)
+    return adjoin.full_like(p.mean + q.mean, _INF)
 
 
 def _by_moments(log):
@@ -153,7 +153,7 @@ for _p, _others in _PAIRS.items():
         register_kl(_p, _q)(_by_moments(_OF_Q[_q]))
 for _p, _others in _NEVER.items():
     for _q in _others:
-        register_kl(_p, _q)(lambda p, q: -_nothing(p, q))
+        register_kl(_p, _q)(_infinite)
 
 
 @register_kl(Bernoulli, Poisson)

@@ -43,26 +43,35 @@ class NamedMemberAccessor:
     def __init__(self, module):
         self.module = module
 
-    def _home(self, path):
+    def home(self, path):
+        """The module that has what stands at a path, and its name there."""
         prefix, _, name = path.rpartition(".")
         return self.get_submodule(prefix), name
 
     def get_submodule(self, name):
         """The module at a path."""
-        return self.module.get_submodule(name)
+        module = self.module
+        for part in name.split(".") if name else ():
+            inner = getattr(module, part, _missing)
+            if inner is _missing:
+                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+            if not isinstance(inner, adjoin.nn.Module):
+                raise TypeError(f"submodule `{part}`: {inner} is not an instance of torch.nn.Module")
+            module = inner
+        return module
 
     def get_tensor(self, name):
         """The tensor at a path."""
-        home, last = self._home(name)
+        home, last = self.home(name)
         return getattr(home, last)
 
     def set_tensor(self, name, value):
         """Puts a tensor at a path."""
-        swap_tensor(*self._home(name), value, allow_missing=True)
+        swap_tensor(*self.home(name), value, allow_missing=True)
 
     def swap_tensor(self, name, value, allow_missing=False):
         """Puts a tensor at a path; gives what stood there."""
-        return swap_tensor(*self._home(name), value, allow_missing)
+        return swap_tensor(*self.home(name), value, allow_missing)
 
     def swap_tensors_dict(self, named_tensors, allow_missing=False):
         """The same of several: (what stood there, the names that were not there)."""

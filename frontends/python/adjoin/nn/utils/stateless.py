@@ -5,9 +5,9 @@ import warnings
 
 import adjoin
 
-__all__ = ["functional_call"]
+from ._named_member_accessor import NamedMemberAccessor, _missing, swap_tensor
 
-_MISSING = object()
+__all__ = ["functional_call"]
 
 
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True,
@@ -42,40 +42,23 @@ def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, 
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False, stack_weights=False):
     """Inside, the tensors of a dictionary by dotted name stand in the module's places, and a name that the module lacks is an
     attribute. What the module puts into a place meanwhile is found in the dictionary afterwards."""
-    chosen = dict(parameters_and_buffers)
+    accessor, chosen = NamedMemberAccessor(module), dict(parameters_and_buffers)
     if tie_weights or strict:
-        own = _own(module)
+        own = dict(accessor.named_tensors(remove_duplicate=False))
         if tie_weights:
             chosen = _tied(own, chosen)
         if strict:
             _check_names(module, own, chosen)
-    for tensor in chosen.values():
-        if tensor is not None and not isinstance(tensor, adjoin.Tensor):
-            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    places = {name: _place(module, name) for name in chosen}
+    homes = {name: accessor.home(name) for name in chosen}
     with contextlib.ExitStack() as undo:
         for name, tensor in chosen.items():
-            owner, key, before = places[name]
-            undo.callback(_put, owner, key, before)
-            _put(owner, key, tensor)
+            before = swap_tensor(*homes[name], tensor, allow_missing=True)
+            undo.callback(swap_tensor, *homes[name], before, allow_missing=True)
         try:
             yield
         finally:
-            now = {name: _get(owner, key) for name, (owner, key, _) in places.items()}
-            parameters_and_buffers.update(
-                {name: now[name] for name in parameters_and_buffers if now[name] is not _MISSING}
-            )
-
-
-def _own(module):
-    """{full name: tensor} of all parameters and buffers."""
-    found = {}
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for tensors in (part._parameters, part._buffers):
-            for key, tensor in tensors.items():
-                if tensor is not None:
-                    found[f"{prefix}.{key}" if prefix else key] = tensor
-    return found
+            now = {name: getattr(*homes[name], _missing) for name in parameters_and_buffers}
+            parameters_and_buffers.update({name: tensor for name, tensor in now.items() if tensor is not _missing})
 
 
 def _tied(own, given):
@@ -102,35 +85,3 @@ def _check_names(module, own, given):
     parts += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
     if parts:
         raise RuntimeError("\n\t".join([f"Error(s) in reparametrizing for {module._get_name()}:", *parts]))
-
-
-def _place(module, name):
-    """(owner, key, what is there): a dictionary of the module's, or the module for a plain attribute."""
-    *path, key = name.split(".")
-    for part in path:
-        inner = getattr(module, part, _MISSING)
-        if inner is _MISSING:
-            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-        if not isinstance(inner, adjoin.nn.Module):
-            raise TypeError(f"submodule `{part}`: {inner} is not an instance of torch.nn.Module")
-        module = inner
-    for tensors in (module._parameters, module._buffers):
-        if key in tensors:
-            return tensors, key, tensors[key]
-    before = getattr(module, key, _MISSING)
-    if before is not _MISSING and not isinstance(before, adjoin.Tensor):
-        raise TypeError(f"attribute `{key}`: {before} is not an instance of torch.Tensor")
-    return module, key, before
-
-
-def _get(owner, key):
-    return owner.get(key, _MISSING) if isinstance(owner, dict) else getattr(owner, key, _MISSING)
-
-
-def _put(owner, key, tensor):
-    if isinstance(owner, dict):
-        owner[key] = tensor
-    elif tensor is not _MISSING:
-        setattr(owner, key, tensor)
-    elif hasattr(owner, key):
-        delattr(owner, key)
