@@ -298,6 +298,23 @@ def test_what_runs_along_lines_does_not_depend_on_the_order_of_threads(n, orders
     assert all(adjoin.equal(a, b) for a, b in zip(*results))
 
 
+def test_samples_of_vmap_draw_as_a_loop_would():
+    """From the device's generator; that of the processor stays where it is."""
+    x = adjoin.ones(3, 2, 5, 4).to("emulated")
+    functions = (
+        lambda a: F.dropout(a, 0.5), lambda a: a + adjoin.rand_like(a),
+        lambda a: F.scaled_dot_product_attention(a, a, a, dropout_p=0.5),
+    )  # fmt: skip
+    for f in functions:
+        runs = []
+        for run in (lambda: adjoin.stack([f(a) for a in x]), lambda: adjoin.vmap(f, randomness="different")(x)):
+            adjoin.manual_seed(5)
+            runs.append([run().cpu(), adjoin.rand(3, device="emulated").cpu(), adjoin.rand(3)])
+        assert all(adjoin.equal(a, b) for a, b in zip(*runs)) and not adjoin.equal(*runs[0][0][:2])
+        same = adjoin.vmap(f, randomness="same", chunk_size=2)(x).cpu()
+        assert adjoin.equal(same[0], same[1]) and adjoin.equal(same[0], same[2])
+
+
 def test_what_is_added_at_indices_is_added_in_their_order():
     x = adjoin.zeros(50, 3)
     index = adjoin.randint(0, 50, (400,))
