@@ -508,9 +508,10 @@ for wait in (lambda y: y.sum().item(), lambda y: y.cpu()[0].item(), lambda y: gp
 DRAWS = """
 def numbers(x, own):
     kept = adjoin.nn.functional.dropout(x, 0.4)
-    halves = x.to(adjoin.float16)
+    halves, head = x.to(adjoin.float16), x.unsqueeze(0)
+    attend = adjoin.nn.functional.scaled_dot_product_attention
     return [
-        kept, adjoin.rand(7, device=gpu), adjoin.randn(5, 3, device=gpu, dtype=adjoin.float64), x.clone().bernoulli_(0.3),
+        kept, attend(head, head, head, dropout_p=0.4), adjoin.rand(7, device=gpu), adjoin.randn(5, 3, device=gpu, dtype=adjoin.float64), x.clone().bernoulli_(0.3),
         adjoin.randint(0, 1 << 40, (9,), device=gpu), halves.normal_(), adjoin.rand(3, device=gpu, generator=own),
     ]
 x, own = adjoin.ones(6, 5, device=gpu), adjoin.Generator(gpu)
@@ -526,7 +527,7 @@ def test_each_replay_draws_what_eager_calls_would(name, card):
 gpus.manual_seed(5), own.manual_seed(6)
 eager = [lists(numbers(x, own)) for _ in range(3)]
 after = gpus.get_rng_state().tolist(), own.get_state().tolist()
-print(all(eager[0][i] != eager[1][i] != eager[2][i] for i in range(7)))
+print(all(eager[0][i] != eager[1][i] != eager[2][i] for i in range(8)))
 graph = Graph()
 gpus.manual_seed(5), own.manual_seed(6)
 graph.capture_begin()
