@@ -21,6 +21,8 @@ struct Turn {  // neighbours lie along `across` in the result, along `along` in 
   Divisor sizes[kDims];
   int64_t strides[2][kDims];
 };
+AJ_DEVICE inline int left_of(int64_t n, int most) { return n < most ? int(n) : most; }
+
 template <class B>
 AJ_GLOBAL void turn_kernel(AJ_ARGUMENT Turn<B> p) {
   constexpr int kSide = kSquare<B>, kRows = int(kThreads) / kSide;
@@ -36,18 +38,20 @@ AJ_GLOBAL void turn_kernel(AJ_ARGUMENT Turn<B> p) {
       to += at * p.strides[0][d];
       from += at * p.strides[1][d];
     }
-    AJ_UNROLL
-    for (int k = 0; k < kSide / kRows; ++k) {
-      int64_t i = across + row + k * kRows, j = along + lane;
-      if (i < p.across && j < p.along)
-        square[row + k * kRows][lane] = reinterpret_cast<const B*>(from + i * p.from_step)[j];
+    // What is left of the square; a thread has one column of what is read and one of the result.
+    int rows = left_of(p.across - across, kSide), columns = left_of(p.along - along, kSide);
+    from += (across + row) * p.from_step + (along + lane) * int64_t(sizeof(B));
+    to += (along + row) * p.to_step + (across + lane) * int64_t(sizeof(B));
+    if (lane < columns) {
+      AJ_UNROLL
+      for (int k = 0; k < kSide; k += kRows, from += kRows * p.from_step)
+        if (row + k < rows) square[row + k][lane] = *reinterpret_cast<const B*>(from);
     }
     sync_block();
-    AJ_UNROLL
-    for (int k = 0; k < kSide / kRows; ++k) {
-      int64_t j = along + row + k * kRows, i = across + lane;
-      if (i < p.across && j < p.along)
-        reinterpret_cast<B*>(to + j * p.to_step)[i] = square[lane][row + k * kRows];
+    if (lane < rows) {
+      AJ_UNROLL
+      for (int k = 0; k < kSide; k += kRows, to += kRows * p.to_step)
+        if (row + k < columns) *reinterpret_cast<B*>(to) = square[lane][row + k];
     }
     sync_block();
   }
