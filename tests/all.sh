@@ -84,7 +84,9 @@ if [ "$sanitizers" = 1 ]; then
   if wait $builds; then
     echo "-- sanitizer builds: done after $((SECONDS - waited)) s more"
     unset "jobs[builds]"
-    for part in programs rows python conform; do start "ASan and UBSan: $part" bash tests/sanitized.sh build/asan $part; done
+    parts=(programs rows python conform)
+    if [ $full = 1 ]; then parts+=(paper); fi
+    for part in "${parts[@]}"; do start "ASan and UBSan: $part" bash tests/sanitized.sh build/asan $part; done
     start "TSan" bash tests/sanitized.sh build/tsan programs
     finish
   else

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests/sanitized.sh TREE PART: tests of a sanitizer build. Parts: programs (the C++ tests), and with AddressSanitizer rows (tests/ops),
-# python (tests/python), and conform (the emulated GPU's conformance): of each a part, chosen by ADJOIN_TEST_SEED (all with --full).
+# python (tests/python), conform (the emulated GPU's conformance): of each a part, chosen by ADJOIN_TEST_SEED (all with --full); and
+# paper (every row of the plugins cuda and hip on the simulated card), with --full.
 set -euo pipefail
 tree=$1 part=$2
 # Reports go to files: what a test prints is caught by its runner, and lost where a report ends the process.
@@ -37,5 +38,9 @@ case $part in
         ${ADJOIN_TEST_SEED:+--seed "$ADJOIN_TEST_SEED"} "${some[@]}"
     done
     ;;
-  *) echo "no part is called '$part'; programs, rows, python, conform" >&2; exit 2 ;;
+  paper)
+    export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
+    python tests/plugins/paper_sanitized.py "$tree" --mode all --largest 2000 --timeout 300 ${ADJOIN_TEST_SEED:+--seed "$ADJOIN_TEST_SEED"}
+    ;;
+  *) echo "no part is called '$part'; programs, rows, python, conform, paper" >&2; exit 2 ;;
 esac

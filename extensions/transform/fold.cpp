@@ -1,6 +1,7 @@
 // extensions/transform/fold.cpp: the samples into an op's leading dimension, or before it, where
 // the op takes any number of such; and rules of plugins.
 #include <adjoin/kit/ops.hpp>
+#include <adjoin/kit/view.hpp>
 
 #include "batch.hpp"
 
@@ -29,6 +30,12 @@ void rule_lead(Batch& b) {
     }
   }
   b.run();
+}
+
+// The place of a weight says which word of the generator drops it: among more it is another one.
+void rule_attention(Batch& b) {
+  const bool drops = kit::Args(b.call).real(uint32_t(b.facts.find("p"))) > 0;
+  drops ? rule_loop(b) : rule_lead(b);
 }
 
 void rule_fold(Batch& b) {

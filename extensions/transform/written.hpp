@@ -31,5 +31,7 @@ void rule_squeeze(Batch& b);
 void rule_as_strided(Batch& b);
 void rule_counted(Batch& b);
 void rule_draw(Batch& b);
+// fold.cpp
+void rule_attention(Batch& b);
 
 }  // namespace adjoin::transform

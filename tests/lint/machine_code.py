@@ -66,13 +66,18 @@ def arguments(name):
     return [each.strip().removeprefix("adjoin::kit::") for each in found]
 
 
+def reads_nothing(each):
+    """Where the result does not depend on what is there: the loop that writes 16 bytes has no load."""
+    return not each["loads"] or any(loop["store_bytes"] >= 16 and not loop["load_bytes"] for loop in each["loops"])
+
+
 def narrow(kernels):
     """{dtype: (kernels that are not as wanted, of how many)}; a function that floats have is wanted for halves too."""
     there = {}  # dtype: {(function, result): whether its kernel is as wanted}
     for each in kernels:
         if CONTIGUOUS.search(each["name"]) and not MOVE.search(each["name"]):
             function, result, dtype, _, computed = arguments(each["name"])
-            wide = (each["loads_wide"] or not each["loads"]) and each["stores_wide"]  # some need no load
+            wide = (each["loads_wide"] or reads_nothing(each)) and each["stores_wide"]
             function = re.sub(rf"(?:\w+::)*{re.escape(computed)}", "T", function), result if result != dtype else "T"
             there.setdefault(NAMES.get(dtype, dtype), {})[function] = wide
     found = {}

@@ -171,7 +171,7 @@ def test_loops_are_found_in_machine_code():
 
 
 def kernel(source, name, **more):
-    loop = {"loads": 4, "matrix": 1, "plain": 0, "wide": 1}
+    loop = {"loads": 4, "matrix": 1, "plain": 0, "wide": 1, "load_bytes": 16, "store_bytes": 16}
     said = {
         "stack": 0,
         "frame": False,
@@ -231,6 +231,15 @@ def test_machine_code_that_is_worse_is_told(good, told):
     assert any("better than the table's 1: write it down" in line for line in gates(GOOD_KERNELS, bad)[0])
     wrong, unseen = gates(worse, bad, compiler="14.0")
     assert wrong == [] and any("not reached; the table is of compiler 13.0" in line for line in unseen)
+
+
+def test_a_loop_that_needs_no_load_is_not_narrow(good):
+    """A constant of every element: what is left of the last 16 bytes may read its element."""
+    rest = {"loads": 1, "matrix": 0, "plain": 0, "wide": 0, "load_bytes": 1, "store_bytes": 1}
+    fills = rest | {"loads": 0, "load_bytes": 0, "store_bytes": 16}
+    for loops, wrong in (([rest, fills], 0), ([rest, fills | {"loads": 1, "load_bytes": 1}], 1)):
+        kernels = [*GOOD_KERNELS[:4], GOOD_KERNELS[4] | {"loads_wide": False, "loops": loops}, *GOOD_KERNELS[5:]]
+        assert len(gates(kernels, good)[0]) == wrong
 
 
 def test_stacks_of_functions_of_elements_are_not_counted(good):

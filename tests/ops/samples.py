@@ -217,8 +217,11 @@ def attended(given, other):
     q, k, v, mask = (given[n]._alias() for n in ("query", "key", "value", "mask"))
     scores = q @ k.transpose(-2, -1) * other["scale"] + mask
     if other["causal"]:
-        scores = scores + adjoin.ones(scores.shape[-2:]).triu(1) * -1e30
-    return {"out": scores.softmax(-1) @ v, "logsumexp": scores.logsumexp(-1)}
+        scores = scores + (adjoin.ones(scores.shape[-2:]).triu(1) * -1e30).to(scores.dtype)
+    weights = scores.softmax(-1)
+    if other.get("p"):
+        weights = adjoin._C.find_op("dropout_philox")(weights, *(other[n] for n in ("p", "seed", "offset")))
+    return {"out": weights @ v, "logsumexp": scores.logsumexp(-1)}
 
 
 def pivots_of(matrix, pivots):

@@ -81,6 +81,55 @@ def test_attention_of_many_leading_dimensions():
     beside(lambda q: F.scaled_dot_product_attention(q, q, q), q)
 
 
+def dropping(p=0.4, **settings):
+    """Attention that drops weights, and what the generator gives after it, in the result's last element."""
+
+    def attend(q, k, v, mask=None):
+        adjoin.manual_seed(9)
+        out = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=p, **settings)
+        return adjoin.cat([out.flatten(), adjoin.rand(1, device=out.device).to(out.dtype)])
+
+    return attend
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("queries", "keys", "depth", "width"),
+                         [(1, 1, 1, 1), (33, 70, 8, 5), (32, 32, 16, 33), (70, 33, 3, 130), (5, 64, 65, 64)])  # fmt: skip
+def test_attention_drops_the_same_weights(queries, keys, depth, width, causal):
+    q, k, v = heads((2, 3, queries, depth)), heads((2, 3, keys, depth)), heads((2, 3, keys, width))
+    beside(dropping(is_causal=causal), q, k, v)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float16", 8e-3), ("bfloat16", 6e-2)])
+def test_attention_drops_in_every_dtype(dtype, tolerance):
+    q, k, v = (heads((3, 40, 16), dtype) for _ in range(3))
+    beside(dropping(), q, k, v, tolerance=tolerance)
+
+
+def test_attention_drops_with_masks_shared_heads_and_all():
+    q, k, v = heads((2, 4, 40, 8)), heads((2, 2, 35, 8)), heads((2, 2, 35, 8))
+    beside(dropping(enable_gqa=True), q, k, v)
+    mask = adjoin.rand(4, 40, 35) > 0.5
+    mask[0, 0] = False
+    beside(dropping(enable_gqa=True), q, k, v, mask)
+    x = heads((2, 37, 3, 3, 8))
+    beside(lambda x: dropping()(*(t.transpose(1, 2) for t in x.unbind(2))), x)
+    beside(lambda q: dropping(p=1.0)(q, q, q), q)
+
+
+def test_attention_that_drops_keeps_no_scores():
+    """One call each way; with the scores it would be a dozen, and a matrix of them."""
+    q = moved(heads((2, 2, 33, 4)))
+    adjoin._C.trace(True)
+    try:
+        F.scaled_dot_product_attention(q, q, q, dropout_p=0.5).sum().backward()
+    finally:
+        lines = [line.split("\t") for line in adjoin._C.trace(False).splitlines()[1:]]
+    names = [line[0] for line in lines if line[1] == "emulated"]
+    assert {"_::attention", "_::attention_backward"} <= set(names)
+    assert not {"softmax", "bmm", "dropout_philox"} & set(names), names
+
+
 @pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 def test_attention_refuses_a_wrong_share(device, p):

@@ -298,6 +298,81 @@ def test_what_runs_along_lines_does_not_depend_on_the_order_of_threads(n, orders
     assert all(adjoin.equal(a, b) for a, b in zip(*results))
 
 
+def test_samples_of_vmap_draw_as_a_loop_would():
+    """From the device's generator; that of the processor stays where it is."""
+    x = adjoin.ones(3, 2, 5, 4).to("emulated")
+    functions = (
+        lambda a: F.dropout(a, 0.5), lambda a: a + adjoin.rand_like(a),
+        lambda a: F.scaled_dot_product_attention(a, a, a, dropout_p=0.5),
+    )  # fmt: skip
+    for f in functions:
+        runs = []
+        for run in (lambda: adjoin.stack([f(a) for a in x]), lambda: adjoin.vmap(f, randomness="different")(x)):
+            adjoin.manual_seed(5)
+            runs.append([run().cpu(), adjoin.rand(3, device="emulated").cpu(), adjoin.rand(3)])
+        assert all(adjoin.equal(a, b) for a, b in zip(*runs)) and not adjoin.equal(*runs[0][0][:2])
+        same = adjoin.vmap(f, randomness="same", chunk_size=2)(x).cpu()
+        assert adjoin.equal(same[0], same[1]) and adjoin.equal(same[0], same[2])
+
+
+SORTED = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+
+
+def numbers(dtype, shape):
+    """Of the whole range, with equal ones; of floats also infinities, NaN and both zeros."""
+    dtype = getattr(adjoin, dtype)
+    if dtype.is_floating_point:
+        x = (adjoin.randn(shape) * 4).round()
+        for k, special in enumerate((0.0, -0.0, float("nan"), float("inf"), -float("inf"))):
+            x[adjoin.rand(shape) > 0.95] = special if k else x.max() / 3
+        return x.to(dtype)
+    if dtype == adjoin.bool:
+        return adjoin.rand(shape) > 0.5
+    about = adjoin.iinfo(dtype)
+    return adjoin.randint(about.min, about.max, shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", SORTED)
+def test_long_lines_are_sorted_as_the_processor_does(dtype):
+    """By digits: in tiles of 4,096, of which blocks take one after the other."""
+    bits = {1: adjoin.uint8, 2: adjoin.int16, 4: adjoin.int32, 8: adjoin.int64}
+    for shape, dim in (((8193,), 0), ((2, 12_288), 1), ((9001, 2), 0), ((2, 10_000, 1), -2)):
+        x = numbers(dtype, shape)
+        for descending, orders in ((False, NOTHING), (True, "warp=64 seed=5")):
+            configure(orders)
+            wanted = adjoin.sort(x, dim=dim, descending=descending, stable=True)
+            found = adjoin.sort(x.to("emulated"), dim=dim, descending=descending, stable=True)
+            assert adjoin.equal(found.indices.cpu(), wanted.indices)
+            same = bits[x.element_size()]
+            assert adjoin.equal(found.values.cpu().view(same), wanted.values.view(same))
+    x = numbers(dtype, (9001,))
+    wanted, found = (adjoin.topk(t, 4000).indices.cpu() for t in (x, x.to("emulated")))
+    assert adjoin.equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "dtype", [adjoin.bool, adjoin.float16, adjoin.float32, adjoin.int64, adjoin.complex128], ids=str
+)
+def test_copies_that_turn(dtype):
+    """Through squares of shared memory: sides around those of a square, dimensions beside, memory cut out of other memory."""
+    for shape, order in (
+        ((16, 16), (1, 0)), ((64, 32), (1, 0)), ((33, 70), (1, 0)), ((129, 17), (1, 0)), ((3, 40, 65), (0, 2, 1)),
+        ((40, 3, 65), (2, 1, 0)), ((2, 17, 16, 3, 20), (4, 2, 0, 3, 1)), ((2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 16, 16), (*range(11), 12, 11)),
+    ):  # fmt: skip
+        x = (adjoin.randn(shape) * 50).to(dtype)
+        t = x.to("emulated")
+        turned = x.permute(order).contiguous()
+        assert adjoin.equal(t.permute(order).contiguous().cpu(), turned)
+        to = adjoin.zeros_like(t)
+        to.permute(order).copy_(turned.to("emulated"))
+        assert adjoin.equal(to.cpu(), x)
+        cut = [t.permute(order)[..., 1:, :-3].contiguous().cpu(), turned[..., 1:, :-3]]
+        assert adjoin.equal(*cut)
+        room = adjoin.zeros((*turned.shape[:-1], turned.size(-1) + 5), dtype=dtype, device="emulated")
+        room[..., 2:-3] = t.permute(order)
+        assert adjoin.equal(room.cpu()[..., 2:-3], turned) and not room[..., :2].any() and not room[..., -3:].any()
+
+
 def test_what_is_added_at_indices_is_added_in_their_order():
     x = adjoin.zeros(50, 3)
     index = adjoin.randint(0, 50, (400,))

@@ -120,17 +120,37 @@ class _Mapped:
         sample takes is known after a run; where it was not known before, the function runs again."""
         if self.randomness != "different":
             return self.once(dims, args, kwargs, size)
-        draws = random._default()
-        seed, before = draws._get()
+        generators = _generators(dims, args)
+        before = [each._get() for each in generators]
         for _ in range(2):
             result = self.once(dims, args, kwargs, size)
-            taken = draws._get()[1] - before
-            if taken == self.stride or draws._get()[0] != seed:
+            after = [each._get() for each in generators]
+            taken = [now[1] - then[1] for now, then in zip(after, before, strict=True)]
+            if max(taken) == self.stride or any(now[0] != then[0] for now, then in zip(after, before, strict=True)):
                 break
-            self.stride = taken
-            draws._set(seed, before)
-        draws._set(draws._get()[0], before + self.stride * size)
+            self.stride = max(taken)
+            _set(generators, before)
+        for each, own, (seed, _), (_, first) in zip(generators, taken, after, before, strict=True):
+            if own:
+                each._set(seed, first + self.stride * size)
         return result
+
+
+def _generators(dims, args):
+    """Those that a function of these arguments may draw from: the processor's and those of the arguments' devices."""
+    found = {None: random._default()}
+
+    def note(_, leaf):
+        if isinstance(leaf, _C.Tensor) and leaf.device.type not in ("cpu", "meta"):
+            found[leaf.device] = found.get(leaf.device) or _C.default_generator(leaf.device)
+
+    _each(dims, args, note)
+    return list(found.values())
+
+
+def _set(generators, states):
+    for each, state in zip(generators, states, strict=True):
+        each._set(*state)
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
@@ -177,11 +197,11 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         if chunk_size is None or size <= chunk_size:
             return inside.run(dims, args, kwargs, size)
 
-        state = random._default()._get() if randomness == "same" else None
+        generators = _generators(dims, args) if randomness == "same" else []
+        states = [each._get() for each in generators]
 
         def part(first):
-            if state is not None:  # the samples of all parts draw the same
-                random._default()._set(*state)
+            _set(generators, states)  # the samples of all parts draw the same
 
             def cut(d, leaf):
                 many = min(chunk_size, size - first)

@@ -139,11 +139,19 @@ void attention_backward(Args args) {
   });
 }
 
+// Weights that are dropped are the body's.
+template <uint32_t Drop>
+int32_t keeps_all(void*, const aj_call* call) {
+  return Args(call).real(Drop) == 0;
+}
+template <auto F, uint32_t Drop>
+constexpr Spec of_heads = {&plain_kernel<F>, stored_floating::own_mask, 0, keeps_all<Drop>};
+
 }  // namespace
 
 AJ_KERNELS(attention_kernels) = {
-    {"_::attention", custom<attention, stored_floating>},
-    {"_::attention_backward", custom<attention_backward, stored_floating>},
+    {"_::attention", of_heads<attention, 6>},
+    {"_::attention_backward", of_heads<attention_backward, 9>},
     {nullptr, {}},
 };
 

@@ -1,5 +1,6 @@
 // plugins/gpu/kernels/copy.cuh: copies and casts of any layout, filling, choosing.
 #include "../pointwise.cuh"
+#include "../turn.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -66,7 +67,7 @@ bool assign_flat(const aj_call* call, const aj_plan& p) {
 }
 
 void assign_plan(const aj_call* call, const aj_plan& p) {
-  if (assign_flat(call, p)) return;
+  if (assign_flat(call, p) || turn(call, p)) return;
   DLDataType to = p.ops[0].dtype, from = p.ops[1].dtype;
   for_walks<2>(p, [&](const Walk<2>& w) {
     auto go = [&]<class T>() {

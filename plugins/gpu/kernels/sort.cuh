@@ -2,9 +2,8 @@
 // sums.
 #include <adjoin/kit/geometry.hpp>
 
-#include "../merge.cuh"
+#include "../radix.cuh"
 #include "../reducers.cuh"
-#include "../scan.cuh"
 
 namespace adjoin::gpu {
 namespace {
@@ -35,7 +34,11 @@ void order(const aj_call* call, TensorView x, int64_t dim, bool descending, int6
     int64_t lines = l.outer * l.inner;
     Buffer<int64_t> one(call, lines * l.size), other(call, lines * l.size);
     Keys<T> keys = {in.data(), l.size, l.inner, descending};
-    Order sorted = order_lines(call, keys, keep ? lines : 0, keep, one.data(), other.data());
+    Order sorted = {one.data(), l.size};
+    if (keep * 4 > kSortTile && lines && by_digits<T>(l.size))
+      order_by_digits(call, keys, lines, one.data(), other.data());
+    else
+      sorted = order_lines(call, keys, keep ? lines : 0, keep, one.data(), other.data());
     each(call, lines * keep, Pick<T>{keys, sorted, best.data(), where.data(), keep});
     best.commit();
     where.commit();

@@ -140,7 +140,7 @@ double read(const void* p, int type, int64_t at) {
     case kFloat:
       return static_cast<const float*>(p)[at];
     case kHalf:
-      return double(static_cast<const _Float16*>(p)[at]);
+      return double(float(static_cast<const Half*>(p)[at]));
     default:
       return float(static_cast<const BFloat16*>(p)[at]);
   }
@@ -154,7 +154,7 @@ void write(void* p, int type, int64_t at, double x) {
       static_cast<float*>(p)[at] = float(x);
       break;
     case kHalf:
-      static_cast<_Float16*>(p)[at] = _Float16(x);
+      static_cast<Half*>(p)[at] = Half(float(x));
       break;
     default:
       static_cast<BFloat16*>(p)[at] = BFloat16(float(x));

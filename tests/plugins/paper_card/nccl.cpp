@@ -81,12 +81,6 @@ struct Comm {
   }
 };
 
-struct Half {
-  _Float16 x;
-  Half(float f) : x(_Float16(f)) {}
-  operator float() const { return float(x); }
-};
-
 template <class T>
 T joined(T a, T b, int op) {
   return op == 1 ? T(a * b) : op == 2 ? std::max<T>(a, b) : op == 3 ? std::min<T>(a, b) : T(a + b);

@@ -1,10 +1,13 @@
 // tests/plugins/paper_card/numbers.hpp: number types that the paper libraries compute over.
 #ifndef ADJOIN_TESTS_PAPER_CARD_NUMBERS_HPP
 #define ADJOIN_TESTS_PAPER_CARD_NUMBERS_HPP
+#include <adjoin/kit/dtype.hpp>
 #include <cstdint>
 #include <cstring>
 
 namespace paper {
+
+using Half = adjoin::kit::Half;  // _Float16 is not there for every compiler
 
 struct BFloat16 {
   uint16_t bits;

@@ -95,7 +95,7 @@ int queue_product(Stream* stream, const Product& p, const void* alpha, const voi
     case kF64:
       return queue.template operator()<double, double, double>();
     case kF16:
-      return queue.template operator()<_Float16, double, float>();
+      return queue.template operator()<Half, double, float>();
     case kBF16:
       return queue.template operator()<BFloat16, double, float>();
     case kC32:

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "draw.hpp"
+
 namespace adjoin::ops {
 namespace {
 
@@ -79,9 +81,30 @@ bool fits_kernel(const Tensor& query, const Tensor& key, const Tensor& value, co
          std::ranges::equal(broadcast(scores, mask.shape()), scores);
 }
 
+// The weights that dropout leaves; each by its place among all of them.
+Tensor dropped(const Tensor& weights, double p, int64_t seed, int64_t offset) {
+  return p > 0 ? dropout_philox(weights, p, seed, offset) : weights;
+}
+
+// A device's kernel makes the mask again in the backward pass; the processor keeps the weights.
+bool drops_in_kernel(const Tensor& query, const Tensor& key, const Tensor& value) {
+  return query.device().device_type != kDLCPU && query.has_memory() && key.has_memory() &&
+         value.has_memory();
+}
+
+// All in one kernel; the generator goes on as if the weights had been dropped by themselves.
+Tensor in_one(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+              bool causal, double scale, double p) {
+  Draw at = {0, 0};
+  if (p > 0) at = draw_for(query, query.numel() / query.size(-1) * key.size(-2));
+  return in_own_name([&] {
+    return std::get<0>(attention(query, key, value, mask, causal, scale, p, at.seed, at.offset));
+  });
+}
+
 // One kernel where heads share keys; undefined where it cannot be.
 Tensor shared_attention(const Tensor& query, const Tensor& key, const Tensor& value, Tensor mask,
-                        bool causal, double scale) {
+                        bool causal, double scale, double p) {
   if (query.ndim() < 3 || key.ndim() != query.ndim() || value.ndim() != query.ndim()) return {};
   int64_t heads = query.size(-3), shared = key.size(-3);
   if (shared < 1 || heads % shared || shared == heads || value.size(-3) != shared) return {};
@@ -94,8 +117,7 @@ Tensor shared_attention(const Tensor& query, const Tensor& key, const Tensor& va
   if (!fits_kernel(q, k, v, mask)) return {};
   Sizes shape = sizes_of(query);
   shape.back() = value.size(-1);
-  return reshape(in_own_name([&] { return std::get<0>(attention(q, k, v, mask, causal, scale)); }),
-                 shape);
+  return reshape(in_one(q, k, v, mask, causal, scale, p), shape);
 }
 
 }  // namespace
@@ -140,7 +162,7 @@ aj_status* attention_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     Tensor sums;
     Tensor weights = weights_of(b.tensor(0), b.tensor(1), b.tensor(3), b.flag(4), b.real(5), &sums);
-    b.ret(0, matmul(weights, b.tensor(2)));
+    b.ret(0, matmul(dropped(weights, b.real(6), b.integer(7), b.integer(8)), b.tensor(2)));
     b.ret(1, to(sums, statistics_dtype(b.tensor(0).dtype())));
   });
 }
@@ -163,12 +185,15 @@ aj_status* attention_backward_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &g = b.tensor(0), &query = b.tensor(1), &key = b.tensor(2), &value = b.tensor(3);
     double scale = b.real(8);
+    auto drop = [&](const Tensor& t) {
+      return dropped(t, b.real(9), b.integer(10), b.integer(11));
+    };
     Tensor weights = weights_of(query, key, b.tensor(4), b.flag(7), scale);
-    Tensor of_weights = matmul(g, transpose(value, -2, -1));
+    Tensor of_weights = drop(matmul(g, transpose(value, -2, -1)));
     Tensor of_scores = weights * (of_weights - sum(of_weights * weights, {-1}, true)) * scale;
     b.ret(0, matmul(of_scores, key));
     b.ret(1, matmul(transpose(of_scores, -2, -1), query));
-    b.ret(2, matmul(transpose(weights, -2, -1), g));
+    b.ret(2, matmul(transpose(drop(weights), -2, -1), g));
   });
 }
 
@@ -193,18 +218,17 @@ aj_status* scaled_dot_product_attention_body(void*, aj_call* call) {
         b.given(6) ? b.real(6) : 1 / std::sqrt(double(std::max<int64_t>(query.size(-1), 1)));
     if (!(p >= 0 && p <= 1))
       kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "dropout_p must be between 0 and 1: ", p);
+    bool fused = p == 0 || drops_in_kernel(query, key, value);
     if (b.flag(7)) {
       want(query.ndim() >= 3, "enable_gqa wants a dimension of heads: ", shown(query));
-      if (p == 0)
-        if (Tensor out = shared_attention(query, key, value, mask, causal, scale); out.defined())
+      if (fused)
+        if (Tensor out = shared_attention(query, key, value, mask, causal, scale, p); out.defined())
           return b.ret(0, out);
       key = for_all_heads(key, query.size(-3));
       value = for_all_heads(value, query.size(-3));
     }
-    if (p == 0 && fits_kernel(query, key, value, mask))
-      return b.ret(0, in_own_name([&] {
-                     return std::get<0>(attention(query, key, value, mask, causal, scale));
-                   }));
+    if (fused && fits_kernel(query, key, value, mask))
+      return b.ret(0, in_one(query, key, value, mask, causal, scale, p));
     Tensor weights = weights_of(query, key, mask, causal, scale);
     if (p > 0) weights = dropout(weights, p, true);
     b.ret(0, matmul(weights, value));

@@ -2,6 +2,8 @@
 #include <adjoin/kit/make.hpp>
 #include <adjoin/kit/order.hpp>
 
+#include "draw.hpp"
+
 namespace adjoin::ops {
 namespace {
 
@@ -98,21 +100,6 @@ aj_status* embedding_backward_body(void*, aj_call* call) {
 
 namespace {
 
-struct Draw {
-  int64_t seed, offset;
-};
-
-Draw draw_for(const Tensor& t) {
-  int64_t n = t.numel(), blocks = t.dtype().bits == 64 ? (n + 1) / 2 : (n + 3) / 4;
-  aj_object* generator = nullptr;
-  kit::check(kit::env.core->generator_default(t.device(), &generator));
-  uint64_t seed = 0, offset = 0;
-  aj_status* s = kit::env.core->generator_draw(generator, uint64_t(blocks), &seed, &offset);
-  kit::env.core->release(generator);
-  kit::check(s);
-  return {int64_t(seed), int64_t(offset)};
-}
-
 void check_p(double p) {
   if (!(p >= 0 && p <= 1))
     kit::raise_as("ValueError", AJ_INVALID_ARGUMENT, "p must be between 0 and 1: ", p);
@@ -126,7 +113,7 @@ aj_status* dropout_body(void*, aj_call* call) {
     double p = b.real(1);
     check_p(p);
     if (!b.flag(2) || p == 0) return b.ret(0, t);
-    auto [seed, offset] = draw_for(t);
+    auto [seed, offset] = draw_for(t, t.numel());
     if (b.flag(3))
       b.ret(0, dropout_philox_(t, p, seed, offset));
     else
@@ -145,7 +132,7 @@ aj_status* feature_dropout_body(void*, aj_call* call) {
     shape[0] = t.size(0);
     shape[1] = t.size(1);
     Tensor ones = filled(t, shape, 1, t.dtype());
-    auto [seed, offset] = draw_for(ones);
+    auto [seed, offset] = draw_for(ones, ones.numel());
     Tensor mask = dropout_philox(ones, p, seed, offset);
     if (b.flag(3))
       b.ret(0, mul_(t, mask));

@@ -1,17 +1,10 @@
 // plugins/gpu/kernels/exact/random.cuh: numbers of the shared generator: element i takes its word
 // of its block, so they are those of every other backend.
-#include <adjoin/kit/philox.hpp>
-
+#include "../../draw.cuh"
 #include "../../element.cuh"
 
 namespace adjoin::gpu {
 namespace {
-
-Philox generator(const aj_call* call, uint32_t seed) {
-  Philox draw = {uint64_t(Args(call).integer(seed)), uint64_t(Args(call).integer(seed + 1))};
-  if (draw.offset & kInGraph) draw.seed = uint64_t(reach(reinterpret_cast<char*>(draw.seed)));
-  return draw;
-}
 
 // Writes f(logical index) everywhere. The plan is in logical order.
 template <class F, class... In>

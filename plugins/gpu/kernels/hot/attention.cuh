@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../../block.cuh"
+#include "../../draw.cuh"
 #include "../../element.cuh"
 #include "../../pack.cuh"
 #include "../../tile.cuh"
@@ -21,7 +22,8 @@ namespace adjoin::gpu {
 namespace {
 
 constexpr int kLead = 6;  // dimensions of heads that a kernel walks; with more the op's body serves
-constexpr int kWidest = 4;  // tiles of the result beside each other that one block makes
+constexpr int kWidest = 4;    // tiles of the result beside each other that one block makes
+constexpr int kDropping = 2;  // such tiles where weights are dropped
 
 // i becomes i / size; returns what is left. A block divides once, outside of its loops, in 32 bits
 // where they suffice: prepared divisors would take registers that the sums need.
@@ -57,7 +59,9 @@ struct Problem {
   int64_t row_tiles, groups;  // groups of columns, each a block's
   int32_t lead;
   int64_t sizes[kLead];
-  A scale;
+  A scale, kept;  // what is left of a weight that is kept, by 1 / (1 - drop)
+  Philox draw;
+  float drop;
   bool causal;
 
   // Keys [0, this) matter to queries [0, until).
@@ -134,6 +138,26 @@ AJ_DEVICE void score(const Problem<T>& p, const Head<T>& h, int64_t i0, int64_t 
     to[row][column] = seen ? x : A(-INFINITY);
   });
   sync_block();
+}
+
+// Which weights of a tile dropout leaves. A row's words stand in nine blocks at most, the four of a
+// block beside each other.
+using Kept = uint8_t[kTile][kTile];
+template <class T>
+AJ_DEVICE void draw_tile(const Problem<T>& p, int64_t head, int64_t i0, int64_t j0, Kept& to) {
+  constexpr int kBlocks = kTile / 4 + 1;
+  Philox draw = placed(p.draw);
+  for (int task = int(thread_x()); task < kTile * kBlocks; task += kTileThreads) {
+    int row = task / kBlocks;
+    int64_t first = (head * p.queries + i0 + row) * p.keys + j0;
+    int64_t block = (first >> 2) + task % kBlocks;
+    Philox::Block words = draw(uint64_t(block));
+    AJ_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      int64_t column = block * 4 + k - first;
+      if (column >= 0 && column < kTile) to[row][column] = uniform_of(words.word[k]) >= p.drop;
+    }
+  }
 }
 
 // acc += m * right, or its transpose times right: kTile rows of right, Wide tiles of columns. Of
@@ -235,10 +259,11 @@ AJ_DEVICE void soften(Square<A>& scores, Softening<A>& s) {
   sync_block();
 }
 
-template <class T, int Wide>
+template <class T, int Wide, bool Drops>
 AJ_GLOBAL void attention_kernel(AJ_ARGUMENT Problem<T> p) {
   using A = Accumulator<T>;
   AJ_SHARED Square<A> scores;
+  AJ_SHARED std::conditional_t<Drops, Kept, uint8_t> kept;
   AJ_SHARED Softening<A> s;
   for (int64_t task = block_x(); task < p.heads * p.row_tiles * p.groups; task += blocks_x()) {
     Place<T, Wide> at(p, task);
@@ -250,8 +275,16 @@ AJ_GLOBAL void attention_kernel(AJ_ARGUMENT Problem<T> p) {
     sync_block();
     int64_t reach = p.reach(at.row + kTile);
     for (int64_t j0 = 0; j0 < reach; j0 += kTile) {
+      if constexpr (Drops) draw_tile(p, at.head, at.row, j0, kept);
       score(p, h, at.row, j0, scores);
       soften(scores, s);
+      if constexpr (Drops) {
+        for (int i = int(thread_x()); i < kTile * kTile; i += kTileThreads) {
+          A& weight = scores[i / kTile][i % kTile];
+          weight = kept[i / kTile][i % kTile] ? weight * p.kept : A(0);
+        }
+        sync_block();
+      }
       AJ_UNROLL
       for (int w = 0; w < Wide; ++w)
         for (int i = 0; i < kOwn; ++i)
@@ -278,9 +311,9 @@ AJ_GLOBAL void attention_kernel(AJ_ARGUMENT Problem<T> p) {
 enum class Of { query, key, value };  // whose gradient
 
 // The weights of a tile, or what the scores' gradients are.
-template <Of What, class T, class A = Accumulator<T>>
+template <Of What, bool Drops, class T, class Keeps, class A = Accumulator<T>>
 AJ_DEVICE void weigh(const Problem<T>& p, const Head<T>& h, int64_t i0, int64_t j0,
-                     Square<A>& scores) {
+                     const Keeps& kept, Square<A>& scores) {
   score(p, h, i0, j0, scores);
   A of_weights[kOwn][kOwn];
   clear(of_weights);
@@ -291,16 +324,19 @@ AJ_DEVICE void weigh(const Problem<T>& p, const Head<T>& h, int64_t i0, int64_t 
   for_own<T>(of_weights, [&](int row, int column, A d) {
     int64_t i = i0 + row;
     A weight = i < p.queries ? scalar::Exp()(scores[row][column] - h.log_sums[i]) : A(0);
-    if (What != Of::value) weight *= i < p.queries ? d - h.dots[i] : A(0);
+    A left = 1;
+    if constexpr (Drops) left = kept[row][column] ? p.kept : A(0);
+    weight *= What == Of::value ? left : i < p.queries ? d * left - h.dots[i] : A(0);
     scores[row][column] = weight;
   });
   sync_block();
 }
 
-template <Of What, class T, int Wide>
+template <Of What, class T, int Wide, bool Drops>
 AJ_GLOBAL void attention_backward_kernel(AJ_ARGUMENT Problem<T> p) {
   using A = Accumulator<T>;
   AJ_SHARED Square<A> scores;
+  AJ_SHARED std::conditional_t<Drops, Kept, uint8_t> kept;
   for (int64_t task = block_x(); task < p.heads * p.row_tiles * p.groups; task += blocks_x()) {
     Place<T, Wide> at(p, task);
     Head<T> h(p, at.head);
@@ -312,7 +348,9 @@ AJ_GLOBAL void attention_backward_kernel(AJ_ARGUMENT Problem<T> p) {
     int64_t from = of_query || !p.causal ? 0 : at.row;
     int64_t to = of_query ? p.reach(at.row + kTile) : p.queries;
     for (int64_t other = from; other < to; other += kTile) {
-      weigh<What>(p, h, of_query ? at.row : other, of_query ? other : at.row, scores);
+      int64_t i0 = of_query ? at.row : other, j0 = of_query ? other : at.row;
+      if constexpr (Drops) draw_tile(p, at.head, i0, j0, kept);
+      weigh<What, Drops>(p, h, i0, j0, kept, scores);
       const Rows<T>& s = of_query ? h.key : What == Of::key ? h.query : h.grad;
       gather<T, Wide, What != Of::query>(
           scores,
@@ -347,7 +385,8 @@ struct Dots {
 template <class T>
 class Stacks {
  public:
-  Stacks(Args args, uint32_t first, bool causal, double scale) : call_(args.call()) {
+  // Arguments from `first` on: query, key, value, mask; from `last` on: what is dropped, the draw.
+  Stacks(Args args, uint32_t first, bool causal, double scale, uint32_t last) : call_(args.call()) {
     TensorView q = args.tensor(first), k = args.tensor(first + 1), v = args.tensor(first + 2);
     Span shape = q.shape();
     p.lead = int32_t(shape.size() - 2);
@@ -355,6 +394,9 @@ class Stacks {
     for (int d = 0; d < p.lead; ++d) p.heads *= p.sizes[d] = shape[size_t(d)];
     p.queries = q.size(-2), p.keys = k.size(-2), p.depth = q.size(-1), p.width = v.size(-1);
     p.causal = causal, p.scale = Accumulator<T>(scale);
+    double drop = args.real(last);
+    p.drop = float(drop), p.kept = Accumulator<T>(drop < 1 ? 1 / (1 - drop) : 0);
+    p.draw = generator(call_, last + 1);
     p.query = stack<T>(q), p.key = stack<T>(k), p.value = stack<T>(v);
     TensorView mask = args.tensor(first + 3);
     if (mask && mask.dtype().code == kDLBool)
@@ -378,17 +420,18 @@ class Stacks {
   }
 
   // Launches the kernel that makes a result of so many rows and columns a head.
-  template <template <int> class Kernels>
+  template <template <int, bool> class Kernels>
   void run(int64_t rows, int64_t columns, T* out) {
     Problem<T> now = p;
     now.out = out, now.out_rows = rows, now.out_columns = columns;
     now.row_tiles = (rows + kTile - 1) / kTile;
     int64_t tiles = (columns + kTile - 1) / kTile;
-    auto go = [&]<int Wide>() {
+    auto go = [&]<int Wide, bool Drops = false>() {
       now.groups = (tiles + Wide - 1) / Wide;
-      launch_blocks<Kernels<Wide>::value>(call_, now.heads * now.row_tiles * now.groups,
-                                          kTileThreads, now);
+      launch_blocks<Kernels<Wide, Drops>::value>(call_, now.heads * now.row_tiles * now.groups,
+                                                 kTileThreads, now);
     };
+    if (p.drop > 0) return go.template operator()<kDropping, true>();
     tiles <= 1   ? go.template operator()<1>()
     : tiles <= 2 ? go.template operator()<2>()
                  : go.template operator()<kWidest>();
@@ -409,22 +452,22 @@ class Stacks {
 
 template <class T>
 struct Forward {
-  template <int Wide>
+  template <int Wide, bool Drops>
   struct Kernels {
-    static constexpr auto value = &attention_kernel<T, Wide>;
+    static constexpr auto value = &attention_kernel<T, Wide, Drops>;
   };
 };
 template <Of What, class T>
 struct Backward {
-  template <int Wide>
+  template <int Wide, bool Drops>
   struct Kernels {
-    static constexpr auto value = &attention_backward_kernel<What, T, Wide>;
+    static constexpr auto value = &attention_backward_kernel<What, T, Wide, Drops>;
   };
 };
 
 void attention(Args args) {
   visit<stored_floating>(args.tensor(0).dtype(), [&]<class T>() {
-    Stacks<T> s(args, 0, args.flag(4), args.real(5));
+    Stacks<T> s(args, 0, args.flag(4), args.real(5), 6);
     Plain<T> out(args.call(), args.result(0));
     Plain<Accumulator<T>> sums(args.call(), args.result(1));
     s.p.sums_out = sums.data();
@@ -438,7 +481,7 @@ void attention_backward(Args args) {
   const aj_call* call = args.call();
   visit<stored_floating>(args.tensor(1).dtype(), [&]<class T>() {
     using A = Accumulator<T>;
-    Stacks<T> s(args, 1, args.flag(7), args.real(8));
+    Stacks<T> s(args, 1, args.flag(7), args.real(8), 9);
     s.p.grad = s.template stack<T>(args.tensor(0));
     Plain<T> out(call, args.tensor(5));
     Plain<A> sums(call, args.tensor(6));
