@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lazy.hpp"
+#include "passes/passes.hpp"
 #include "run.hpp"
 #include "value.hpp"
 
@@ -76,13 +77,6 @@ bool written(const Node& n, const OpFacts& f, std::vector<uint32_t>& targets) {
 }  // namespace
 
 namespace {
-
-std::unique_ptr<Program> copy_of(const Program& p) {
-  auto copy = std::make_unique<Program>();
-  copy->name = p.name, copy->values = p.values, copy->lines = p.lines;
-  copy->body = p.body;
-  return copy;
-}
 
 // Bit by bit, where both lie in C order; of other layouts the values are compared by the op.
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -181,6 +175,15 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, K
       r.inputs.push_back(v);
     }
   p->body.results = alive;
+  std::vector<uint32_t> first(slots_.size());
+  std::vector<bool> ordered(slots_.size());
+  for (uint32_t v = 0; v < slots_.size(); v++) {
+    const Shown& shown = *slots_[v].shown;
+    first[v] = memory.of(v);
+    // Without strides that are known its order is its own.
+    ordered[v] = shown.in_order || shown.strides.empty();
+  }
+  make_functional(*p, first, ordered);
   verify(*p);
   return p;
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "parts.hpp"
+#include "passes/passes.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -62,6 +63,42 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
   }
 }
 
+// An element-wise result goes where an argument lies that dies there. What may have shown its
+// memory to others is left alone.
+void find_reuse(const Program& p, Sequence& s) {
+  std::vector<bool> seen(p.values.size(), true);
+  auto shows = [&](const Node& n, const OpFacts& f, size_t i) {
+    return f.kind == "view" || (f.params[i].flags & AJ_PARAM_ALIASED) || !n.blocks.empty();
+  };
+  for (const Step& step : s.steps) {
+    const Node& n = *step.node;
+    bool makes_its_own = n.what == Node::What::call && n.into.empty() && !n.keep;
+    for (size_t i = 0; makes_its_own && i < n.args.size(); i++)
+      makes_its_own = !shows(n, facts_of(n.op), i);
+    if (makes_its_own) {
+      for (const Result& r : n.results)
+        for (uint32_t v : r.values) seen[v] = r.list;
+    } else {
+      each_use(n, [&](uint32_t v) { seen[v] = true; });
+    }
+  }
+  for (Step& step : s.steps) {
+    const Node& n = *step.node;
+    if (n.what != Node::What::call || !n.into.empty() || n.keep || n.results.size() != 1 ||
+        n.results[0].list || n.results[0].values.size() != 1)
+      continue;
+    const OpFacts& f = facts_of(n.op);
+    if (f.writes || f.draws || !is_element_wise(f.kind)) continue;
+    const Type& type = p.values[n.results[0].values[0]].type;
+    for (const Step::Put& put : step.values)
+      if (!seen[put.reg] && p.values[put.reg].type == type &&
+          std::count(step.dies.begin(), step.dies.end(), put.reg)) {
+        step.reuse = put.reg;
+        break;
+      }
+  }
+}
+
 enum class Way { free, in_order, plain };
 
 Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type,
@@ -84,7 +121,10 @@ Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t d
       s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, way));
   }
   // Inside of a block values from outside stay: a loop reads them again.
-  if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
+  if (outermost) {
+    find_deaths(b, s, std::vector<bool>(p.values.size()));
+    if (way == Way::free) find_reuse(p, s);
+  }
   if (way != Way::plain) find_groups(p, b, s);
   return s;
 }
@@ -216,11 +256,25 @@ class Run {
     return out;
   }
 
+  // Does nobody else have the memory, and would the result lie as that does?
+  bool may_reuse(const Step& s) const {
+    constexpr uint64_t wanted = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE;
+    if (autograd().grad_mode()) return false;
+    for (const Step::Put& put : s.values) {
+      const aj_tensor* t = regs_[put.reg].get();
+      if (!t || (t->obj.flags & (wanted | AJ_TENSOR_FREE_ORDER)) != wanted || t->keys >> 24)
+        return false;
+    }
+    const aj_tensor* t = regs_[s.reuse].get();
+    return !(t->obj.flags & AJ_TENSOR_VIEW) && core().tensor_unique(t);
+  }
+
   void call(const Step& s) {
     const Node& n = *s.node;
     aj_value rets[kMostResults] = {};
     for (size_t i = 0; i < n.into.size(); i++)
       if (n.into[i] != kNone) rets[i] = value(regs_[n.into[i]]);
+    if (s.reuse != kNone && may_reuse(s)) rets[0] = value(regs_[s.reuse]);
     counts.passes++;
     try {
       call_step(s, regs_.data(), sizes_, rets);

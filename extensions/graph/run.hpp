@@ -29,6 +29,7 @@ struct Step {
   std::vector<PutSize> sizes;
   std::vector<PutList> lists;
   std::vector<uint32_t> dies;  // registers that nobody reads afterwards
+  uint32_t reuse = kNone;      // of these, the one whose memory the result may take
   std::vector<Sequence> blocks;
 };
 
