@@ -271,7 +271,8 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
     // What is kept runs elsewhere: no compiler is asked here.
     const bool apart = flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP);
     run(*r.program, inputs.data(), uint32_t(inputs.size()),
-        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(), uint32_t(results.size()));
+        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether | kRunFulfils, results.data(),
+        uint32_t(results.size()));
   }
   for (size_t i = 0; i < r.alive.size(); i++) {
     Deferred* d = slots_[r.alive[i]].deferred;
@@ -280,6 +281,7 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
     else
       core().release(results[i]);
   }
+  told.peak = peak_of(*r.program, !(flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP)));
   told.passes = r.program->passes, told.groups = r.program->groups, told.fused = r.program->fused;
 }
 

@@ -94,9 +94,57 @@ void find_reuse(const Program& p, Sequence& s) {
       if (!seen[put.reg] && p.values[put.reg].type == type &&
           std::count(step.dies.begin(), step.dies.end(), put.reg)) {
         step.reuse = put.reg;
+        step.handed_out = std::count(s.results.begin(), s.results.end(), n.results[0].values[0]);
         break;
       }
   }
+}
+
+// Bytes of what the calls make that are alive at once: of parts what others see of them. Who is
+// given from outside is not counted, nor is what shows another's memory.
+uint64_t peak_in(const Program& p, const Sequence& s) {
+  std::vector<uint64_t> bytes(p.values.size());
+  std::vector<uint32_t> owner(p.values.size(), kNone), holders(p.values.size());
+  uint64_t alive = 0, most = 0;
+  auto hold = [&](uint32_t v, uint32_t whose) {
+    owner[v] = whose;
+    if (whose != kNone) holders[whose]++;
+  };
+  auto make = [&](uint32_t v) {
+    const Type& t = p.values[v].type;
+    uint64_t n = t.other ? 0 : (t.dtype.bits + 7u) / 8u;
+    for (int64_t size : t.shape) n *= uint64_t(size);
+    bytes[v] = n, alive += n;
+    most = std::max(most, alive);
+    hold(v, v);
+  };
+  auto die = [&](uint32_t v) {
+    const uint32_t whose = owner[v];
+    owner[v] = kNone;
+    if (whose != kNone && --holders[whose] == 0) alive -= bytes[whose];
+  };
+  auto part = s.parts.begin();
+  for (size_t i = 0; i < s.steps.size();) {
+    const bool together = part != s.parts.end() && part->first == i;
+    const size_t end = i + (together ? part->count : 1);
+    if (together) {
+      for (uint32_t v : part->outputs) make(v);
+      ++part;
+    }
+    for (; i < end; i++) {
+      const Step& step = s.steps[i];
+      const Node& n = *step.node;
+      const bool shows = n.what == Node::What::detach ||
+                         (n.what == Node::What::call && facts_of(n.op).kind == "view");
+      uint32_t from = step.reuse;
+      if (shows && !n.args.empty() && n.args[0].kind == Arg::Kind::value) from = n.args[0].ref;
+      for (const Result& r : n.results)
+        for (uint32_t v : r.values)
+          if (!together) from != kNone ? hold(v, owner[from]) : make(v);
+      for (uint32_t v : step.dies) die(v);
+    }
+  }
+  return most;
 }
 
 enum class Way { free, in_order, plain };
@@ -124,6 +172,7 @@ Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t d
   if (outermost) {
     find_deaths(b, s, std::vector<bool>(p.values.size()));
     if (way == Way::free) find_reuse(p, s);
+    if (p.sizes.empty()) s.peak = peak_in(p, s);
   }
   if (way != Way::plain) find_groups(p, b, s);
   return s;
@@ -148,6 +197,7 @@ class Run {
       : p_(p),
         fuse_(!(flags & AJ_RUN_NO_FUSION)),
         measure_(!(flags & kRunTogether)),
+        fulfils_(flags & kRunFulfils),
         regs_(p.values.size()) {}
 
   // Symbols are known from the inputs, and with them all sizes.
@@ -274,7 +324,8 @@ class Run {
     aj_value rets[kMostResults] = {};
     for (size_t i = 0; i < n.into.size(); i++)
       if (n.into[i] != kNone) rets[i] = value(regs_[n.into[i]]);
-    if (s.reuse != kNone && may_reuse(s)) rets[0] = value(regs_[s.reuse]);
+    if (s.reuse != kNone && (fulfils_ || !s.handed_out) && may_reuse(s))
+      rets[0] = value(regs_[s.reuse]);
     counts.passes++;
     try {
       call_step(s, regs_.data(), sizes_, rets);
@@ -317,7 +368,7 @@ class Run {
   }
 
   const Program& p_;
-  bool fuse_, measure_, calm_ = true, taped_ = false;
+  bool fuse_, measure_, fulfils_, calm_ = true, taped_ = false;
   std::vector<Tensor> regs_;
   std::vector<int64_t> sizes_;  // of Program::sizes
 };
@@ -414,6 +465,11 @@ void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
   r.swap(regs);
   r.step(s);
   r.swap(regs);
+}
+
+uint64_t peak_of(const Program& p, bool fused) {
+  const std::shared_ptr<const Plan> plan = p.plan.load();
+  return plan ? body_of(p, *plan, fused ? Way::free : Way::plain).peak : 0;
 }
 
 void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,

@@ -9,6 +9,11 @@ namespace adjoin::graph {
 std::unique_ptr<Program> copy_of(const Program& p);
 std::unique_ptr<Program> apply_passes(const Program& p, uint32_t passes);
 
+void each_call(const Program& p, aj_each_call each, void* self);
+// Calls of a program as one of their own; see abi/passes.h.
+std::unique_ptr<Program> cut(const Program& p, const std::vector<uint32_t>& calls,
+                             std::vector<uint32_t> inputs, std::vector<uint32_t> results);
+
 void merge_common(Program& p);
 void freeze(Program& p);
 void fold_constants(Program& p);

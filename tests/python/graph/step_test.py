@@ -98,6 +98,8 @@ def test_a_step_is_one_program(make, optimizer):
     a, b = Twin(make, optimizer), Twin(make, optimizer, replay=True)
     alike(a, b)
     assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    versions = [[p.grad._version for p in t.model.parameters()] for t in (a, b)]
+    assert versions[0] == versions[1], versions
 
 
 def test_the_loss_says_that_its_derivative_is_taken():
