@@ -6,10 +6,18 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "passes/passes.hpp"
 #include "run.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
+
+bool is_element_wise(std::string_view kind) {
+  static constexpr std::string_view kinds[] = {
+      "unary", "unary_float", "unary_bool", "binary", "binary_float", "compare", "pointwise"};
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+}
+
 namespace {
 
 constexpr int64_t kBlock = 16384;  // elements that go through a group at once
@@ -22,11 +30,7 @@ bool elementwise(const Program& p, const Node& n) {
       n.results[0].values.size() != 1)
     return false;
   const OpFacts& f = facts_of(n.op);
-  static const std::string_view kinds[] = {"unary",        "unary_float", "unary_bool", "binary",
-                                           "binary_float", "compare",     "pointwise"};
-  if (f.writes || f.draws ||
-      std::find(std::begin(kinds), std::end(kinds), f.kind) == std::end(kinds))
-    return false;
+  if (f.writes || f.draws || !is_element_wise(f.kind)) return false;
   return std::all_of(n.args.begin(), n.args.end(), [&](const Arg& a) {
     return a.kind == Arg::Kind::value ? !p.values[a.ref].type.other : a.kind == Arg::Kind::constant;
   });

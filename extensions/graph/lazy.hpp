@@ -67,7 +67,7 @@ struct Flush {
   Why why;
   std::string op;
   uint32_t line = 0, site = 0, begun = 0, begun_site = 0;
-  uint64_t calls = 0, matched = 0, passes = 0, groups = 0, fused = 0, nanoseconds = 0;
+  uint64_t calls = 0, matched = 0, passes = 0, groups = 0, fused = 0, nanoseconds = 0, peak = 0;
 };
 
 // Recursive, and as good as always free. Who holds it carries out calls, and these may need the

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lazy.hpp"
+#include "passes/passes.hpp"
 #include "run.hpp"
 #include "value.hpp"
 
@@ -76,13 +77,6 @@ bool written(const Node& n, const OpFacts& f, std::vector<uint32_t>& targets) {
 }  // namespace
 
 namespace {
-
-std::unique_ptr<Program> copy_of(const Program& p) {
-  auto copy = std::make_unique<Program>();
-  copy->name = p.name, copy->values = p.values, copy->lines = p.lines;
-  copy->body = p.body;
-  return copy;
-}
 
 // Bit by bit, where both lie in C order; of other layouts the values are compared by the op.
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -181,6 +175,15 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, K
       r.inputs.push_back(v);
     }
   p->body.results = alive;
+  std::vector<uint32_t> first(slots_.size());
+  std::vector<bool> ordered(slots_.size());
+  for (uint32_t v = 0; v < slots_.size(); v++) {
+    const Shown& shown = *slots_[v].shown;
+    first[v] = memory.of(v);
+    // Without strides that are known its order is its own.
+    ordered[v] = shown.in_order || shown.strides.empty();
+  }
+  make_functional(*p, first, ordered);
   verify(*p);
   return p;
 }
@@ -268,7 +271,8 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
     // What is kept runs elsewhere: no compiler is asked here.
     const bool apart = flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP);
     run(*r.program, inputs.data(), uint32_t(inputs.size()),
-        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether, results.data(), uint32_t(results.size()));
+        (apart ? AJ_RUN_NO_FUSION : 0) | kRunTogether | kRunFulfils, results.data(),
+        uint32_t(results.size()));
   }
   for (size_t i = 0; i < r.alive.size(); i++) {
     Deferred* d = slots_[r.alive[i]].deferred;
@@ -277,6 +281,7 @@ void Scope::carry_out(Known::Ready& r, Flush& told) {
     else
       core().release(results[i]);
   }
+  told.peak = peak_of(*r.program, !(flags & (AJ_LAZY_NO_FUSION | AJ_LAZY_KEEP)));
   told.passes = r.program->passes, told.groups = r.program->groups, told.fused = r.program->fused;
 }
 

@@ -147,13 +147,13 @@ aj_status* report(aj_object* o, aj_object** out) {
     std::lock_guard held(m->lock);
     std::string json = "[";
     for (const Flush& f : m->flushes)
-      json +=
-          text(json.size() > 1 ? ", " : "", "{\"reason\": ", quoted(words(f.why)),
-               ", \"break\": ", breaks(f.why) ? "true" : "false", ", \"op\": ", quoted(f.op),
-               ", \"line\": ", quoted(line_words(f.line, f.site)),
-               ", \"begun\": ", quoted(line_words(f.begun, f.begun_site)), ", \"calls\": ", f.calls,
-               ", \"known\": ", f.matched, ", \"passes\": ", f.passes, ", \"groups\": ", f.groups,
-               ", \"fused\": ", f.fused, ", \"nanoseconds\": ", f.nanoseconds, "}");
+      json += text(json.size() > 1 ? ", " : "", "{\"reason\": ", quoted(words(f.why)),
+                   ", \"break\": ", breaks(f.why) ? "true" : "false", ", \"op\": ", quoted(f.op),
+                   ", \"line\": ", quoted(line_words(f.line, f.site)),
+                   ", \"begun\": ", quoted(line_words(f.begun, f.begun_site)),
+                   ", \"calls\": ", f.calls, ", \"known\": ", f.matched, ", \"passes\": ", f.passes,
+                   ", \"groups\": ", f.groups, ", \"fused\": ", f.fused,
+                   ", \"nanoseconds\": ", f.nanoseconds, ", \"peak\": ", f.peak, "}");
     json += "]";
     check(core().string_new(str(json), out));
   });

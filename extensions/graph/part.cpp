@@ -8,12 +8,13 @@
 namespace adjoin::graph {
 namespace {
 
-// Do the strides descend? Then what eager makes of it is in C order.
+// Do the strides descend, those of elements that stand for a whole dimension aside? Then what eager
+// makes of it is in C order.
 bool descends(const aj_tensor* t) {
   if (t->obj.flags & AJ_TENSOR_DENSE) return true;
   int64_t least = 1;
   for (int32_t d = t->dl.ndim; d-- > 0;) {
-    if (t->dl.shape[d] == 1) continue;
+    if (t->dl.shape[d] == 1 || t->dl.strides[d] == 0) continue;
     if (t->dl.strides[d] < least) return false;
     least = t->dl.strides[d] * t->dl.shape[d];
   }

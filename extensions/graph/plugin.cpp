@@ -226,7 +226,18 @@ aj_status* stats(const aj_object* program, aj_program_stats* io) {
 aj_status* apply(const aj_object* program, uint32_t passes, aj_object** out) {
   return guard("", [&] { *out = object_of(apply_passes(program_in(program), passes)); });
 }
-const aj_passes passes_table = {sizeof(aj_passes), 0, apply};
+aj_status* calls(const aj_object* program, aj_each_call each, void* self) {
+  return guard("", [&] { each_call(program_in(program), each, self); });
+}
+aj_status* cut_out(const aj_object* program, const uint32_t* calls, uint32_t ncalls,
+                   const uint32_t* inputs, uint32_t ninputs, const uint32_t* results,
+                   uint32_t nresults, aj_object** out) {
+  return guard("", [&] {
+    *out = object_of(cut(program_in(program), {calls, calls + ncalls}, {inputs, inputs + ninputs},
+                         {results, results + nresults}));
+  });
+}
+const aj_passes passes_table = {sizeof(aj_passes), 1, apply, calls, cut_out};
 
 aj_status* number(const aj_object* program, aj_str parameter, uint32_t* call, aj_value* value,
                   uint32_t* first) {

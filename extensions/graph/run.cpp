@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "parts.hpp"
+#include "passes/passes.hpp"
 #include "value.hpp"
 
 namespace adjoin::graph {
@@ -62,6 +63,90 @@ void find_deaths(const Block& b, Sequence& s, std::vector<bool> alive) {
   }
 }
 
+// An element-wise result goes where an argument lies that dies there. What may have shown its
+// memory to others is left alone.
+void find_reuse(const Program& p, Sequence& s) {
+  std::vector<bool> seen(p.values.size(), true);
+  auto shows = [&](const Node& n, const OpFacts& f, size_t i) {
+    return f.kind == "view" || (f.params[i].flags & AJ_PARAM_ALIASED) || !n.blocks.empty();
+  };
+  for (const Step& step : s.steps) {
+    const Node& n = *step.node;
+    bool makes_its_own = n.what == Node::What::call && n.into.empty() && !n.keep;
+    for (size_t i = 0; makes_its_own && i < n.args.size(); i++)
+      makes_its_own = !shows(n, facts_of(n.op), i);
+    if (makes_its_own) {
+      for (const Result& r : n.results)
+        for (uint32_t v : r.values) seen[v] = r.list;
+    } else {
+      each_use(n, [&](uint32_t v) { seen[v] = true; });
+    }
+  }
+  for (Step& step : s.steps) {
+    const Node& n = *step.node;
+    if (n.what != Node::What::call || !n.into.empty() || n.keep || n.results.size() != 1 ||
+        n.results[0].list || n.results[0].values.size() != 1)
+      continue;
+    const OpFacts& f = facts_of(n.op);
+    if (f.writes || f.draws || !is_element_wise(f.kind)) continue;
+    const Type& type = p.values[n.results[0].values[0]].type;
+    for (const Step::Put& put : step.values)
+      if (!seen[put.reg] && p.values[put.reg].type == type &&
+          std::count(step.dies.begin(), step.dies.end(), put.reg)) {
+        step.reuse = put.reg;
+        step.handed_out = std::count(s.results.begin(), s.results.end(), n.results[0].values[0]);
+        break;
+      }
+  }
+}
+
+// Bytes of what the calls make that are alive at once: of parts what others see of them. Who is
+// given from outside is not counted, nor is what shows another's memory.
+uint64_t peak_in(const Program& p, const Sequence& s) {
+  std::vector<uint64_t> bytes(p.values.size());
+  std::vector<uint32_t> owner(p.values.size(), kNone), holders(p.values.size());
+  uint64_t alive = 0, most = 0;
+  auto hold = [&](uint32_t v, uint32_t whose) {
+    owner[v] = whose;
+    if (whose != kNone) holders[whose]++;
+  };
+  auto make = [&](uint32_t v) {
+    const Type& t = p.values[v].type;
+    uint64_t n = t.other ? 0 : (t.dtype.bits + 7u) / 8u;
+    for (int64_t size : t.shape) n *= uint64_t(size);
+    bytes[v] = n, alive += n;
+    most = std::max(most, alive);
+    hold(v, v);
+  };
+  auto die = [&](uint32_t v) {
+    const uint32_t whose = owner[v];
+    owner[v] = kNone;
+    if (whose != kNone && --holders[whose] == 0) alive -= bytes[whose];
+  };
+  auto part = s.parts.begin();
+  for (size_t i = 0; i < s.steps.size();) {
+    const bool together = part != s.parts.end() && part->first == i;
+    const size_t end = i + (together ? part->count : 1);
+    if (together) {
+      for (uint32_t v : part->outputs) make(v);
+      ++part;
+    }
+    for (; i < end; i++) {
+      const Step& step = s.steps[i];
+      const Node& n = *step.node;
+      const bool shows = n.what == Node::What::detach ||
+                         (n.what == Node::What::call && facts_of(n.op).kind == "view");
+      uint32_t from = step.reuse;
+      if (shows && !n.args.empty() && n.args[0].kind == Arg::Kind::value) from = n.args[0].ref;
+      for (const Result& r : n.results)
+        for (uint32_t v : r.values)
+          if (!together) from != kNone ? hold(v, owner[from]) : make(v);
+      for (uint32_t v : step.dies) die(v);
+    }
+  }
+  return most;
+}
+
 enum class Way { free, in_order, plain };
 
 Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t device_type,
@@ -84,7 +169,11 @@ Sequence sequence_of(const Program& p, const Block& b, bool outermost, int32_t d
       s.steps.back().blocks.push_back(sequence_of(p, inner, false, device_type, way));
   }
   // Inside of a block values from outside stay: a loop reads them again.
-  if (outermost) find_deaths(b, s, std::vector<bool>(p.values.size()));
+  if (outermost) {
+    find_deaths(b, s, std::vector<bool>(p.values.size()));
+    if (way == Way::free) find_reuse(p, s);
+    if (p.sizes.empty()) s.peak = peak_in(p, s);
+  }
   if (way != Way::plain) find_groups(p, b, s);
   return s;
 }
@@ -108,6 +197,7 @@ class Run {
       : p_(p),
         fuse_(!(flags & AJ_RUN_NO_FUSION)),
         measure_(!(flags & kRunTogether)),
+        fulfils_(flags & kRunFulfils),
         regs_(p.values.size()) {}
 
   // Symbols are known from the inputs, and with them all sizes.
@@ -216,11 +306,26 @@ class Run {
     return out;
   }
 
+  // Does nobody else have the memory, and would the result lie as that does?
+  bool may_reuse(const Step& s) const {
+    constexpr uint64_t wanted = AJ_TENSOR_STRIDED | AJ_TENSOR_DENSE;
+    if (autograd().grad_mode()) return false;
+    for (const Step::Put& put : s.values) {
+      const aj_tensor* t = regs_[put.reg].get();
+      if (!t || (t->obj.flags & (wanted | AJ_TENSOR_FREE_ORDER)) != wanted || t->keys >> 24)
+        return false;
+    }
+    const aj_tensor* t = regs_[s.reuse].get();
+    return !(t->obj.flags & AJ_TENSOR_VIEW) && core().tensor_unique(t);
+  }
+
   void call(const Step& s) {
     const Node& n = *s.node;
     aj_value rets[kMostResults] = {};
     for (size_t i = 0; i < n.into.size(); i++)
       if (n.into[i] != kNone) rets[i] = value(regs_[n.into[i]]);
+    if (s.reuse != kNone && (fulfils_ || !s.handed_out) && may_reuse(s))
+      rets[0] = value(regs_[s.reuse]);
     counts.passes++;
     try {
       call_step(s, regs_.data(), sizes_, rets);
@@ -263,7 +368,7 @@ class Run {
   }
 
   const Program& p_;
-  bool fuse_, measure_, calm_ = true, taped_ = false;
+  bool fuse_, measure_, fulfils_, calm_ = true, taped_ = false;
   std::vector<Tensor> regs_;
   std::vector<int64_t> sizes_;  // of Program::sizes
 };
@@ -360,6 +465,11 @@ void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs) {
   r.swap(regs);
   r.step(s);
   r.swap(regs);
+}
+
+uint64_t peak_of(const Program& p, bool fused) {
+  const std::shared_ptr<const Plan> plan = p.plan.load();
+  return plan ? body_of(p, *plan, fused ? Way::free : Way::plain).peak : 0;
 }
 
 void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,

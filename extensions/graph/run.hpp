@@ -29,6 +29,8 @@ struct Step {
   std::vector<PutSize> sizes;
   std::vector<PutList> lists;
   std::vector<uint32_t> dies;  // registers that nobody reads afterwards
+  uint32_t reuse = kNone;      // of these, the one whose memory the result may take
+  bool handed_out = false;     // that result is one of the program's: its version is seen
   std::vector<Sequence> blocks;
 };
 
@@ -76,7 +78,11 @@ struct Sequence {
   std::vector<Group> groups;  // in order, and so are the parts
   std::vector<Part> parts;
   std::vector<uint32_t> inputs, results;
+  uint64_t peak =
+      0;  // bytes of what it makes that are alive at once; 0: its sizes are not known yet
 };
+// Of the program's last run without a tape, with fusion or not.
+uint64_t peak_of(const Program& p, bool fused);
 
 // Made for one kind of device, with the compilers that were there.
 struct Plan {
@@ -127,6 +133,8 @@ void run_statement(const Program& p, const Node& n, std::vector<Tensor>& regs);
 
 // A flag of run(): parts are not measured; who calls compares whole runs.
 constexpr uint32_t kRunTogether = 1u << 16;
+// Another: who calls takes the memory of the results alone, so their versions are nobody's.
+constexpr uint32_t kRunFulfils = 1u << 17;
 void run(Program& p, aj_tensor* const* args, uint32_t nargs, uint32_t flags, aj_tensor** rets,
          uint32_t nrets);
 

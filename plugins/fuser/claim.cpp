@@ -60,6 +60,8 @@ class Claiming {
       for (uint32_t v : {f->weight, f->bias})
         if (v != kNone && made_.count(v)) return;
       const uint32_t c = place(values, in.shape, false, in.dtype);
+      for (uint32_t v : {f->mean, f->rstd})
+        if (v != kNone) made_[v] = {c, false};
       return claimed(i, n, c, f->keep || in.shape.size() == 1);
     }
     const auto chosen = element_wise(g_, n, &compute);

@@ -1,6 +1,7 @@
 // plugins/fuser/compile.cpp: makes steps of the calls of a part. The value that was computed last
 // is in registers; it is stored where others than the next step need it.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <unordered_map>
 
@@ -55,6 +56,14 @@ class Compiling {
   }
 
  private:
+  // What a layer norm gives of each row besides.
+  template <class F>
+  static void each_aside(const Item& i, const F& f) {
+    if (!i.fold) return;
+    for (uint32_t v : {i.fold->mean, i.fold->rstd})
+      if (v != kNone) f(v);
+  }
+
   Value& at(uint32_t v) {
     const auto known = values_.find(v);
     if (known == values_.end()) decline("a value is used that nobody makes");
@@ -148,6 +157,8 @@ class Compiling {
       v.row = i.row;
       if (v.row && v.mask) decline("a row's value is a bool");
       values_[i.result] = v;
+      v.mask = false, v.row = true;
+      each_aside(i, [&](uint32_t aside) { values_[aside] = v; });
     }
     list = graphs->outputs(g_, &n);
     if (n > kMostOutputs || n == 0) decline("too many outputs");
@@ -166,6 +177,7 @@ class Compiling {
           if (in.value != kNone && made(in.value) && !at(in.value).row)
             decline("a row's value is made of the row");
       at(i.result).level = i.level + (i.fold ? 1 : 0);
+      each_aside(i, [&](uint32_t aside) { at(aside).level = i.level + 1; });
       stages_ = std::max(stages_, at(i.result).level + 1);
     }
   }
@@ -175,11 +187,15 @@ class Compiling {
 
   // What later stages and reductions read lies in memory: in an output, else in a buffer.
   void memory() {
+    auto row = [&](Value& v) {
+      v.memory = place(Place::Kind::row, p_->rows++, false);
+      if (v.output != kNone) p_->outputs[v.output].row = v.memory;
+    };
     for (const Item& i : items_) {
       Value& v = at(i.result);
+      each_aside(i, [&](uint32_t aside) { row(at(aside)); });
       if (v.row) {
-        v.memory = place(Place::Kind::row, p_->rows++, false);
-        if (v.output != kNone) p_->outputs[v.output].row = v.memory;
+        row(v);
       } else if (i.fold) {
         p_->streams = false;
         v.memory = v.output != kNone ? place(Place::Kind::output, v.output, false)
@@ -236,7 +252,7 @@ class Compiling {
   }
   uint32_t number(double x) {
     for (const auto& [known, operand] : numbers_)
-      if (std::memcmp(&known, &x, sizeof x) == 0) return operand;
+      if (std::bit_cast<uint64_t>(known) == std::bit_cast<uint64_t>(x)) return operand;
     numbers_.emplace_back(x, place(Place::Kind::number, uint32_t(numbers_.size()), false));
     return numbers_.back().second;
   }
@@ -376,7 +392,10 @@ class Compiling {
   void reduce(Stage& s, const Item& i) {
     const Value& from = at(i.f.inputs[0].value);
     if (from.mask || from.row || from.memory == kNone) decline("what is reduced is nowhere");
-    Reduce r = {i.fold->fold, from.memory, at(i.result).memory, kNone, kNone, i.fold->eps};
+    Reduce r;
+    r.fold = i.fold->fold, r.from = from.memory, r.to = at(i.result).memory, r.eps = i.fold->eps;
+    if (i.fold->mean != kNone) r.mean = at(i.fold->mean).memory;
+    if (i.fold->rstd != kNone) r.rstd = at(i.fold->rstd).memory;
     if (i.fold->weight != kNone) {
       r.weight = at(i.fold->weight).memory, r.bias = at(i.fold->bias).memory;
       if (made(i.fold->weight) || made(i.fold->bias)) decline("a layer norm's weight is made here");

@@ -230,8 +230,16 @@ std::optional<Folding> of_row(const aj_graph* g, const Node& n) {
     f.fold = op == "softmax" ? Fold::softmax : Fold::log_softmax;
     return f;
   }
-  if (op != "nn::layer_norm" || n.nargs != 5) return {};
+  if ((op != "nn::layer_norm" && op != "layer_norm_stats") || n.nargs != 5) return {};
   f.fold = Fold::layer_norm;
+  auto row = in.shape;
+  row.back() = 1;
+  for (uint32_t k = 1; k < n.nresults; ++k) {
+    if (!n.results[k]) continue;
+    const ValueType told = type_of(g, n.results[k] - 1);
+    if (!same(told.dtype, in.dtype) || told.shape != row) return {};
+    (k == 1 ? f.mean : f.rstd) = n.results[k] - 1;
+  }
   if (n.refs[1] || n.args[1].tag != AJ_INTS || n.args[1].aux != 1 ||
       n.args[1].v.ints[0] != in.shape.back() || n.refs[4] || n.args[4].tag != AJ_FLOAT)
     return {};
@@ -252,8 +260,8 @@ std::optional<Folding> of_row(const aj_graph* g, const Node& n) {
 }  // namespace
 
 std::optional<Folding> folding(const aj_graph* g, const Node& n) {
-  if (!n.op || n.flags & AJ_NODE_EFFECT || n.nresults != 1 || !n.results[0] || n.nargs < 3)
-    return {};
+  if (!n.op || n.flags & AJ_NODE_EFFECT || !n.results[0] || n.nargs < 3) return {};
+  if (n.nresults != (n.op_name() == "layer_norm_stats" ? 3u : 1u)) return {};
   if (auto row = of_row(g, n)) return row;
   const std::string_view op = n.op_name();
   Folding f{};

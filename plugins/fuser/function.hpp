@@ -23,6 +23,7 @@ struct Folding {
   uint32_t value;
   bool keep;
   uint32_t weight = kNone, bias = kNone;  // of a layer norm; values
+  uint32_t mean = kNone, rstd = kNone;    // what it gives besides
   double eps = 0;
 };
 

@@ -52,6 +52,6 @@ AJ_PLUGIN(.name = "fuser", .version = "0.1.0", .vendor = "Adjoin", .license = "A
     raise(AJ_UNAVAILABLE, "this build has no vector code for this processor");
   int32_t type;
   check(core().type_register(
-      kProgram, sizeof(Program*), [](void* p) { delete *static_cast<Program**>(p); }, &type));
+      kProgram, sizeof(void*), [](void* p) { delete *static_cast<Program**>(p); }, &type));
   plugin.service("aj.compiler/cpu", "fuser", &table, 0);
 }

@@ -33,9 +33,10 @@ struct Place {
 enum class Fold { sum, mean, largest, least, softmax, log_softmax, layer_norm };
 inline bool gives_row(Fold f) { return f >= Fold::softmax; }
 struct Reduce {
-  Fold fold;
-  uint32_t from, to;                      // operands: a row of neighbours; a row's value, or a row
+  Fold fold{};
+  uint32_t from = kNone, to = kNone;      // operands: a row of neighbours; a row's value, or a row
   uint32_t weight = kNone, bias = kNone;  // of a layer norm: rows, or both absent
+  uint32_t mean = kNone, rstd = kNone;    // the row's values, or absent
   double eps = 0;
 };
 

@@ -286,10 +286,13 @@ class Worker {
       case Fold::layer_norm: {
         T mean, rstd;
         const bool scaled = r.weight != kNone;
-        return cpu::norm_rows<T>().forward(
+        cpu::norm_rows<T>().forward(
             x, scaled ? reinterpret_cast<const T*>(operands_[r.weight].at) : nullptr,
             scaled ? reinterpret_cast<const T*>(operands_[r.bias].at) : nullptr, row, w_.row, r.eps,
             false, &mean, &rstd);
+        if (r.mean != kNone) value_of_row(r.mean, mean);
+        if (r.rstd != kNone) value_of_row(r.rstd, rstd);
+        return;
       }
       case Fold::sum:
         y = leaves.sum(x, w_.row);
@@ -304,7 +307,11 @@ class Worker {
         y = leaves.least(x, w_.row);
         break;
     }
-    std::fill_n(reinterpret_cast<T*>(operands_[r.to].at), 64 / sizeof(T), y);
+    value_of_row(r.to, y);
+  }
+  template <class T>
+  void value_of_row(uint32_t operand, T y) {
+    std::fill_n(reinterpret_cast<T*>(operands_[operand].at), 64 / sizeof(T), y);
   }
 
   struct Aligned {

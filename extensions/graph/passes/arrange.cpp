@@ -5,6 +5,9 @@
 // of these is a region of its own. In a region a part takes a call if nothing that the call needs
 // depends on the part from outside of it; what depends on which part is a mask of 64 bits, which a
 // region has no more parts than. Where the order is to stay, a region is calls that stand together.
+// A part runs when its last call has what it needs. So a call that waits for others starts a part
+// of its own where the calls before it have arguments to free: sums of gradients are made one by
+// one.
 #include <algorithm>
 #include <queue>
 
@@ -74,10 +77,13 @@ class Arranging {
         offers_(std::move(offers)),
         claimed_(b.nodes.size()),
         part_(b.nodes.size(), kNone),
-        made_by_(p.values.size(), kNone) {}
+        made_by_(p.values.size(), kNone),
+        uses_(p.values.size()) {}
 
   Arranged whole() {
     claims();
+    for (const Node& n : b_.nodes) each_use(n, [&](uint32_t v) { uses_[v]++; });
+    for (uint32_t v : b_.results) uses_[v]++;
     for (size_t i = 0; i < b_.nodes.size(); i++)
       for (const Result& r : b_.nodes[i].results)
         for (uint32_t v : r.values) made_by_[v] = uint32_t(i);
@@ -143,6 +149,29 @@ class Arranging {
     return mask;
   }
 
+  // Would the part wait for an argument of the call, and keep more alive until then than it makes?
+  bool holds_up(const Node& n, size_t begin, size_t i, uint32_t part) const {
+    const std::vector<uint32_t>& nodes = open_[part].nodes;
+    bool waits = false;
+    each_use(n, [&](uint32_t v) {
+      const uint32_t by = made_by_[v];
+      waits |= by != kNone && by > nodes.back() && by < i && part_[by] != part && !shows_only(by);
+    });
+    if (!waits) return false;
+    std::map<uint32_t, uint32_t> here;  // uses of what is made outside of the part
+    for (uint32_t k : nodes)
+      each_use(b_.nodes[k], [&](uint32_t v) {
+        const uint32_t by = made_by_[v];
+        if (by != kNone && (by < begin || part_[by] != part)) here[v]++;
+      });
+    return std::count_if(here.begin(), here.end(),
+                         [&](const auto& use) { return uses_[use.first] == use.second; }) > 1;
+  }
+  bool shows_only(uint32_t node) const {
+    const Node& n = b_.nodes[node];
+    return n.what == Node::What::call && facts_of(n.op).kind == "view";
+  }
+
   // False: the region has as many parts as it can have, and ends here.
   bool assign(size_t begin, size_t i) {
     const Node& n = b_.nodes[i];
@@ -150,6 +179,7 @@ class Arranging {
     const auto known = by_key_.find({key.offer, key.cluster});
     const uint32_t mine = key.offer != kNone && known != by_key_.end() ? known->second : kNone;
     uint64_t needs = 0;  // from outside of the part
+    bool reads_mine = false;
     each_use(n, [&](uint32_t v) {
       const uint32_t by = made_by_[v];
       if (by == kNone || by < begin || by >= i) return;
@@ -157,6 +187,8 @@ class Arranging {
         needs |= needs_[by];
       else if (part_[by] != mine)
         needs |= uint64_t(1) << part_[by];
+      else
+        reads_mine = true;
     });
     needs = all_of(needs);
     needs_.resize(b_.nodes.size());
@@ -164,13 +196,15 @@ class Arranging {
       needs_[i] = needs;
       return true;
     }
-    if (mine != kNone && !(needs >> mine & 1) && open_[mine].no_grad == n.no_grad) {
+    if (mine != kNone && !(needs >> mine & 1) && open_[mine].no_grad == n.no_grad &&
+        !holds_up(n, begin, i, mine)) {
       open_[mine].needs |= needs;
       open_[mine].nodes.push_back(uint32_t(i));
       part_[i] = mine;
       return true;
     }
     if (open_.size() == 64) return false;
+    if (reads_mine) needs = all_of(needs | uint64_t(1) << mine);
     part_[i] = uint32_t(open_.size());
     by_key_[{key.offer, key.cluster}] = part_[i];
     open_.push_back({key, n.no_grad, needs, {uint32_t(i)}});
@@ -216,9 +250,7 @@ class Arranging {
 
   // Programs of the parts; those that have none are left to the calls.
   void make() {
-    std::vector<uint32_t> uses(p_.values.size()), inside(p_.values.size());
-    for (const Node& n : b_.nodes) each_use(n, [&](uint32_t v) { uses[v]++; });
-    for (uint32_t v : b_.results) uses[v]++;
+    std::vector<uint32_t> inside(p_.values.size());
     std::vector<bool> own(p_.values.size());
     std::vector<uint32_t> known(p_.values.size());  // of which part it is an input
     uint32_t number = 0;
@@ -243,7 +275,7 @@ class Arranging {
       for (const Node* n : seen.nodes)
         for (const Result& r : n->results)
           for (uint32_t v : r.values) {
-            if (uses[v] > inside[v]) seen.outputs.push_back(v);
+            if (uses_[v] > inside[v]) seen.outputs.push_back(v);
             inside[v] = 0, own[v] = false;
           }
       part.no_grad = seen.nodes[0]->no_grad;
@@ -269,7 +301,7 @@ class Arranging {
   bool in_order_;
   std::vector<Offer> offers_;
   std::vector<Claim> claimed_;
-  std::vector<uint32_t> part_, made_by_;
+  std::vector<uint32_t> part_, made_by_, uses_;
   std::vector<uint64_t> needs_;
   std::vector<Open> open_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> by_key_;

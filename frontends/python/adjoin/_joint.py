@@ -1,83 +1,53 @@
 """adjoin._joint: a function and its derivative as two programs: forward keeps what backward cannot compute again for less."""
 
-import re
 from collections import deque
 from time import perf_counter_ns as now
 
 from . import _C, enable_grad, ones
 from ._lazy import new_memory
 from .autograd import Function, grad
-from .jit._traced import RESULT, put_together, take_apart
+from .jit._traced import INPUT, RESULT, put_together, take_apart
 
 KEEP = 8  # AJ_LAZY_KEEP of abi/lazy.h
-CHEAP = {"unary", "unary_float", "unary_bool", "binary", "binary_float", "compare", "pointwise", "view"}
+EFFECT, CHEAP, VIEW = 1, 2, 4  # AJ_CALL_... of abi/passes.h
 DEEP = 8  # calls that are made again in a row before the next value is kept
 WIN = 0.9  # of the bytes, above which nothing is computed again
-LINE = re.compile(r"  (?:(.*?) = )?([\w:.]+)\((.*)\) : (.*?)(?: no_grad)?(?: @\d+)?$")
-INTO = re.compile(r"  ([\w:.]+\(.*\)) into %(\d+)(?: no_grad)?$")
-VALUE = re.compile(r"%(\d+)")
-TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
-BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4}
 
 
 class NoJoint(RuntimeError):
     """The function is no program of calls with a derivative that is one."""
 
 
-def bytes_of(kind):
-    dtype, sizes = TYPE.match(kind).groups()
-    n = BYTES.get(dtype, 8)
-    for size in sizes.split(","):
-        n *= int(size) if size.strip() else 1
-    return n
-
-
 class Call:
-    def __init__(self, line):
-        found = LINE.match(line)
-        if not found or " effect" in line:
-            raise NoJoint(f"a call draws, writes, or is no call: {line.strip()}")
-        self.line, self.name = line, found[2]
-        self.gives = [int(v) for v in VALUE.findall(found[1] or "")]
-        self.takes = [int(v) for v in VALUE.findall(found[3])]
-        self.kinds = ["{}[{}]".format(*t) for t in TYPE.findall(found[4])]
-        kind = "view" if self.name == "detach" else _C.op_kind(self.name)
-        self.cheap, self.view = kind in CHEAP, kind == "view"
+    def __init__(self, place, flags, takes, gives):
+        self.place, self.takes, self.gives = place, takes, gives
+        self.view = bool(flags & VIEW)
+        self.cheap = self.view or bool(flags & CHEAP)
 
 
 class Whole:
-    """The calls of both directions, as one program's text."""
+    """The calls of both directions. sources: what is given, {place: tensor}; what the program was given are these or views of them."""
 
-    def __init__(self, text):
-        lines = text.splitlines()
-        start = next(i for i, line in enumerate(lines) if line.startswith("fn "))
-        self.types = {int(v): kind for v, kind in re.findall(r"%(\d+): (\w+\[[\d, ]*\])", lines[start])}
-        self.inputs = list(self.types)
-        self.calls, self.maker, self.names = [], {}, {}
-        shares = set()  # values that share memory with others
-        for line in lines[start + 1 :]:
-            if line.startswith(("  return", "}")):
-                continue
-            line = VALUE.sub(lambda found: f"%{self.now(int(found[1]))}", re.sub(r" @\d+$", "", line))
-            if written := INTO.match(line):  # the tape adds up gradients where they stand
-                target = int(written[2])
-                if target in shares or target not in self.maker:
-                    raise NoJoint(f"a call writes what others see: {line.strip()}")
-                fresh = 1_000_000 + len(self.names)
-                self.names[target] = fresh
-                line = f"  %{fresh} = {written[1]} : {self.types[target]}"
-            call = Call(line)
+    def __init__(self, program, inputs, sources):
+        self.program = program
+        inputs, places = list(inputs), {id(t): i for i, t in sources.items()}
+        for t in [t for t in inputs if id(t) not in places]:
+            self.take(t, inputs, sources)
+        names = [int(name) for name, _, _ in _C.program_values(program, INPUT)]
+        self.at = {v: places[id(t)] for v, t in zip(names, inputs, strict=True)}
+        self.calls, self.maker, self.bytes = [], {}, {}
+        for place, (flags, takes, gives, sizes) in enumerate(_C.program_calls(program)):
+            if flags & EFFECT:
+                raise NoJoint("a call draws, writes what others see, or is no call")
+            call = Call(place, flags, takes, gives)
             self.calls.append(call)
-            for v, kind in zip(call.gives, call.kinds, strict=True):
-                self.types[v], self.maker[v] = kind, call
-            if call.view:
-                shares.update(call.gives, call.takes)
+            self.maker.update(dict.fromkeys(gives, call))
+            self.bytes.update(zip(gives, sizes, strict=True))
 
-    def view_of(self, v, t, given, at):
-        """A view of what is given, {place: tensor}, was made at once: now it is made by a call."""
+    def take(self, t, inputs, sources):
+        """A view of what is given was made at once: now the program makes it."""
         memory = t.untyped_storage().data_ptr()
-        i = next((i for i, g in given.items() if g.numel() and g.untyped_storage().data_ptr() == memory), None)
-        base = given.get(i)
+        base = next((g for g in sources.values() if g.numel() and g.untyped_storage().data_ptr() == memory), None)
         if (
             base is None
             or base.dtype != t.dtype
@@ -85,28 +55,12 @@ class Whole:
             or t.storage_offset() < base.storage_offset()
         ):
             raise NoJoint("a tensor is read that is neither an argument nor a parameter")
-        source = next((u for u, place in at.items() if place == i), None)
-        if source is None:
-            source = 2_000_000 + len(self.types)
-            at[source], self.types[source] = i, f"{t.dtype}[{', '.join(map(str, base.shape))}]".removeprefix("adjoin.")
-        skip, dtype = t.storage_offset() - base.storage_offset(), str(t.dtype).removeprefix("adjoin.")
-        flat, rest = 3_000_000 + len(self.types), 3_000_001 + len(self.types)
-        n = base.numel()
-        lines = [
-            f"  %{flat} = reshape(%{source}, [-1]) : {dtype}[{n}]",
-            f"  %{rest} = narrow(%{flat}, 0, {skip}, {n - skip}) : {dtype}[{n - skip}]",
-            f"  %{v} = as_strided(%{rest}, {list(t.shape)}, {list(t.stride())}) : {self.types[v]}",
-        ]
-        made = [Call(line) for line in lines]
-        for call in made:
-            self.types[call.gives[0]], self.maker[call.gives[0]] = call.kinds[0], call
-        self.calls[:0] = made
-
-    def now(self, v):
-        """What a value is called after all writes to it."""
-        while v in self.names:
-            v = self.names[v]
-        return v
+        i = next(i for i, s in enumerate(inputs) if s is t)
+        del inputs[i]
+        k = next((k for k, s in enumerate(inputs) if s is base), len(inputs))
+        if k == len(inputs):
+            inputs.append(base)
+        _C.program_view(self.program, i, k, base, t)
 
     def after(self, values):
         """The calls that depend on these values."""
@@ -147,10 +101,8 @@ class Whole:
             make(call)
         return order
 
-    def text(self, calls, inputs, results):
-        head = ", ".join(f"%{v}: {self.types[v]}" for v in inputs)
-        body = "\n".join(call.line for call in calls)
-        return f"adjoin.program 1\nfn f({head}) {{\n{body}\n  return {', '.join(f'%{v}' for v in results)}\n}}\n"
+    def cut_out(self, calls, inputs, results):
+        return _C.program_cut(self.program, [call.place for call in calls], list(inputs), list(results))
 
     def saved(self, inputs, results, slopes, last):
         """The values that backward starts from: the fewest bytes, if cheap calls are made again."""
@@ -160,7 +112,7 @@ class Whole:
         free = set(inputs) | set(results)
 
         def cost(values):
-            return sum(bytes_of(self.types[v]) for v in values if v not in free)
+            return sum(self.bytes[v] for v in values if v not in free)
 
         cut = self.cut(inputs, first, plain, free)
         return sorted(cut if cost(cut) <= WIN * cost(plain) else plain), cost(plain), cost(cut)
@@ -180,7 +132,7 @@ class Whole:
                 most = max((deep[u] for u in call.takes), default=0) + (not call.view)
                 deep[v] = most if call.cheap and most <= DEEP else 0
         for v in first:
-            edge((v, 0), (v, 1), 1 if v in free else bytes_of(self.types[v]) + 1)
+            edge((v, 0), (v, 1), 1 if v in free else self.bytes[v] + 1)
             call = self.maker.get(v)
             again = call is not None and call.cheap and (call.view or deep.get(v, 0) > 0)
             if not again:
@@ -242,15 +194,11 @@ class Joint:
             raise NoJoint("a value is asked for on the way, or a result is an argument")
         if any(g is not None and v is None for g, v in zip(grads, gs, strict=True)):
             raise NoJoint("a gradient is no result of a call")
-        text, inputs = _C.lazy_kept(memory)
-        whole = Whole(text)
-        ys, gs = [whole.now(v) for v in ys], [None if v is None else whole.now(v) for v in gs]
-        places = {id(t): i for i, t in enumerate(given)} | {id(slopes[i]): -1 - k for k, i in enumerate(self.slopes)}
-        sources = dict(enumerate(given)) | {-1 - k: slopes[i] for k, i in enumerate(self.slopes)}
-        at = {v: places[id(t)] for v, t in zip(whole.inputs, inputs, strict=True) if id(t) in places}
-        for v, t in zip(whole.inputs, inputs, strict=True):
-            if v not in at:
-                whole.view_of(v, t, sources, at)
+        kept, inputs = _C.lazy_program(memory)
+        if kept is None:
+            raise NoJoint("a call was made at once")
+        whole = Whole(kept, inputs, dict(enumerate(given)) | {-1 - k: slopes[i] for k, i in enumerate(self.slopes)})
+        at = whole.at
         order = list(at)
         mine, theirs = [v for v in order if at[v] >= 0], [v for v in order if at[v] < 0]
         ends = [v for v in gs if v is not None]
@@ -266,9 +214,9 @@ class Joint:
         self.kept = [("made", self.own.index(v)) if v in self.own else ("given", at[v]) for v in self.saved]
         self.theirs = [-1 - at[v] for v in theirs]
         self.gs, self.results = gs, len(ys)
-        self.forward = _C.program_parse(whole.text(forward, mine, [*ys, *self.own]))
+        self.forward = whole.cut_out(forward, mine, [*ys, *self.own])
         backward = whole.late(backward, theirs)
-        self.backward = _C.program_parse(whole.text(backward, [*self.saved, *theirs], ends)) if ends else None
+        self.backward = whole.cut_out(backward, [*self.saved, *theirs], ends) if ends else None
         self.original = program
 
     def run(self, given):

@@ -125,10 +125,11 @@ class Explanation:
     def __str__(self):
         told = []
         for i, r in enumerate(self.regions):
+            peak = f", at most {r['peak'] / 1e3:.1f} kB of its values at once" if r["peak"] else ""
             fused = f", {r['groups']} fused groups of {r['fused']} calls" if r["groups"] else ""
             told.append(
                 f"region {i}: {r['calls']} calls ({r['known']} known before) in {r['passes']} walks over tensors{fused}, "
-                f"{r['nanoseconds'] / 1e3:.0f} µs"
+                f"{r['nanoseconds'] / 1e3:.0f} µs{peak}"
             )
             if r["begun"]:
                 told.append(f"    begins at {r['begun']}")

@@ -4,6 +4,7 @@ import adjoin
 
 from . import _C, empty_strided, no_grad, zeros
 from .autograd import Function
+from .autograd.graph import increment_version
 from .jit._traced import RESULT, put_together, take_apart
 
 KEEP, WRITES = 8, 16  # AJ_LAZY_... of abi/lazy.h
@@ -146,6 +147,9 @@ class Step:
             elif now is not was:
                 self.grads.append((p, self.place_of(w, now, at)))
         self.turned = [p for p, _ in self.grads if id(p) in w.turned]
+        # Sums are made where they stand or not: their versions are those that they have had.
+        made = [*zip(w.results, self.results, strict=True), *((p.grad, i) for p, i in self.grads)]
+        self.versions = [(i, t._version) for t, i in made if type(i) is int and t._version]
         found = [i for i in (*self.results, *(i for _, i in self.grads)) if isinstance(i, int)]
         if len(set(found)) != len(found):
             raise NoStep("two results are one tensor")
@@ -263,6 +267,9 @@ class Step:
             if self.numbers:
                 inputs += self.numbers_now()
             out = _C.program_run(self.program, inputs, True)
+            for i, version in self.versions:
+                if (missing := version - out[i]._version) > 0:
+                    increment_version([out[i]] * missing)
             for p, i in self.grads:
                 p.grad = None if i is None else out[i] if type(i) is int else i
             for p in self.turned:

@@ -307,17 +307,73 @@ PyObject* generalize(PyObject*, PyObject* args) {
   return capsule(made);
 }
 
+const aj_passes* passes_table() {
+  static const auto* found = static_cast<const aj_passes*>(aj_get_interface("x.passes", 1));
+  if (!found || found->struct_size < sizeof(aj_passes))
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "jit: libaj_graph.so has not all passes; it is older");
+  return PyErr_Occurred() ? nullptr : found;
+}
+
 // program_passes(p, AJ_PASS_...): another program.
 PyObject* passes(PyObject*, PyObject* args) {
   PyObject* o;
   unsigned which;
   aj_object *p, *made = nullptr;
-  if (!PyArg_ParseTuple(args, "OI", &o, &which) || !(p = program_of(o))) return nullptr;
-  static const auto* found = static_cast<const aj_passes*>(aj_get_interface("x.passes", 1));
-  if (!found)
-    return PyErr_Format(PyExc_NotImplementedError,
-                        "jit: libaj_graph.so has no passes; it is older");
-  return failed(found->apply(p, which, &made)) ? nullptr : capsule(made);
+  if (!PyArg_ParseTuple(args, "OI", &o, &which) || !(p = program_of(o)) || !passes_table())
+    return nullptr;
+  return failed(passes_table()->apply(p, which, &made)) ? nullptr : capsule(made);
+}
+
+template <class T>
+PyObject* tuple_of(const T* numbers, uint32_t n) {
+  Ref made(PyTuple_New(n));
+  for (uint32_t i = 0; made && i < n; ++i) {
+    PyObject* number = PyLong_FromUnsignedLongLong(numbers[i]);
+    if (!number) return nullptr;
+    PyTuple_SET_ITEM(made.get(), i, number);
+  }
+  return made.release();
+}
+
+// program_calls(p): (AJ_CALL_..., values taken, values given, their bytes) of each call.
+PyObject* calls(PyObject*, PyObject* o) {
+  aj_object* p = program_of(o);
+  if (!p || !passes_table()) return nullptr;
+  Ref list(PyList_New(0));
+  auto each = [](void* self, uint32_t flags, const uint32_t* takes, uint32_t ntakes,
+                 const uint32_t* gives, const uint64_t* bytes, uint32_t ngives) {
+    if (PyErr_Occurred()) return;
+    Ref from(tuple_of(takes, ntakes)), to(tuple_of(gives, ngives)), large(tuple_of(bytes, ngives));
+    Ref item(from && to && large ? Py_BuildValue("(IOOO)", flags, from.get(), to.get(), large.get())
+                                 : nullptr);
+    if (item) PyList_Append(static_cast<PyObject*>(self), item.get());
+  };
+  if (!list || failed(passes_table()->calls(p, each, list.get())) || PyErr_Occurred())
+    return nullptr;
+  return list.release();
+}
+
+// program_cut(p, calls, inputs, results): a program of these calls, between these values.
+PyObject* cut(PyObject*, PyObject* args) {
+  PyObject *o, *lists[3];
+  aj_object *p, *made = nullptr;
+  if (!PyArg_ParseTuple(args, "OO!O!O!", &o, &PyList_Type, &lists[0], &PyList_Type, &lists[1],
+                        &PyList_Type, &lists[2]) ||
+      !(p = program_of(o)) || !passes_table())
+    return nullptr;
+  std::vector<uint32_t> numbers[3];
+  for (int k = 0; k < 3; ++k)
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lists[k]); ++i) {
+      const unsigned long n = PyLong_AsUnsignedLong(PyList_GET_ITEM(lists[k], i));
+      if (PyErr_Occurred()) return nullptr;
+      numbers[k].push_back(uint32_t(std::min<unsigned long>(n, UINT32_MAX)));
+    }
+  if (failed(passes_table()->cut(p, numbers[0].data(), uint32_t(numbers[0].size()),
+                                 numbers[1].data(), uint32_t(numbers[1].size()), numbers[2].data(),
+                                 uint32_t(numbers[2].size()), &made)))
+    return nullptr;
+  return capsule(made);
 }
 
 // program_numbers(p, parameter): (call, number, the input that the call takes first or None) of
@@ -379,6 +435,8 @@ PyMethodDef functions[] = {
     {"program_lift", lift, METH_VARARGS, nullptr},
     {"program_view", view, METH_VARARGS, nullptr},
     {"program_passes", passes, METH_VARARGS, nullptr},
+    {"program_calls", calls, METH_O, nullptr},
+    {"program_cut", cut, METH_VARARGS, nullptr},
     {"program_generalize", generalize, METH_VARARGS, nullptr},
     {"program_open", open, METH_NOARGS, nullptr},
     {"program_carry", carry, METH_O, nullptr},

@@ -127,13 +127,6 @@ PyObject* with_inputs(PyObject* steal, aj_object* inputs) {
   return told && given ? PyTuple_Pack(2, told.get(), given.get()) : nullptr;
 }
 
-// lazy_kept(memory): (text of the last program, what it was given).
-PyObject* kept(PyObject*, PyObject* o) {
-  aj_object *m = memory_of(o), *text = nullptr, *inputs = nullptr;
-  if (!m || failed(table()->kept(m, &text, &inputs))) return nullptr;
-  return with_inputs(take_string(text), inputs);
-}
-
 // lazy_program(memory): (the last program, or None, what it was given).
 PyObject* kept_program(PyObject*, PyObject* o) {
   aj_object *m = memory_of(o), *program = nullptr, *inputs = nullptr;
@@ -143,7 +136,6 @@ PyObject* kept_program(PyObject*, PyObject* o) {
 
 PyMethodDef functions[] = {
     {"lazy_value", value, METH_O, nullptr},
-    {"lazy_kept", kept, METH_O, nullptr},
     {"lazy_program", kept_program, METH_O, nullptr},
     {"lazy_memory", memory, METH_NOARGS, nullptr},
     {"lazy_enter", method(enter), METH_FASTCALL, nullptr},

@@ -411,3 +411,45 @@ def test_backward_of_a_write_through_a_view_in_a_layout_of_its_own():
     with adjoin.lazy():
         got = slope(x.clone().requires_grad_())
     assert got.equal(wanted)
+
+
+def test_explain_tells_what_is_alive_at_once():
+    x = adjoin.randn(64, 64)
+    size = x.numel() * 4
+
+    def peak(f, **words):
+        adjoin.lazy.reset()
+        with adjoin.lazy(**words):
+            kept = f()
+        (region,) = adjoin.lazy.explain().regions
+        assert kept.shape == x.shape and f"at most {region['peak'] / 1e3:.1f} kB" in str(adjoin.lazy.explain())
+        return region["peak"]
+
+    assert peak(lambda: x @ x @ x @ x) == 2 * size
+    assert peak(lambda: ((x * 2 + 1).relu() - x).tanh()) == size  # one pass: what is between is no tensor
+    assert peak(lambda: (x @ x).t().relu()) == 2 * size  # a view has no memory of its own
+
+
+def test_a_result_takes_the_memory_of_what_dies_there():
+    h = adjoin.randn(2048, 1024).half()  # no chain, and so large that the host's figures see it
+    size = h.numel() * 2
+
+    def f():
+        return h.flip(0).relu()
+
+    def peak(fused):
+        adjoin.lazy.reset()
+        with adjoin.lazy(fused=fused):
+            kept = f()
+            adjoin.cpu.reset_peak_memory_stats()
+            before = adjoin.cpu.memory_allocated()
+            adjoin.lazy.flush()
+            taken = adjoin.cpu.max_memory_allocated() - before
+        (region,) = adjoin.lazy.explain().regions
+        assert bits(kept) == bits(f()) and kept._version == 0
+        return region["peak"], taken
+
+    told, taken = peak(fused=True)
+    assert told == size and taken < 1.5 * size, (told, taken)
+    told, taken = peak(fused=False)  # call by call
+    assert told == 2 * size and taken >= 2 * size, (told, taken)

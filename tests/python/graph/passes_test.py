@@ -142,3 +142,33 @@ def test_random_programs_pass_by_pass():
             program = passes.optimized(traced._traced.program, which)
             got = random_programs.outcome(lambda *given, p=program: p.run(list(given)), inputs, seed % 1000)
             assert got == wanted, (seed, which, traced.graph)
+
+
+CUT = """adjoin.program 1
+fn f(%x: float32[2, 3], %y: float32[3]) {
+  %a = mul(%x, %y) : float32[2, 3]
+  %b = transpose(%a, 0, 1) : float32[3, 2]
+  %c = sum(%b, [1]) : float32[3]
+  mul(%c, 2) into %c
+  return %c
+}
+"""
+
+
+def test_a_program_is_cut_into_programs_of_its_calls():
+    effect, cheap, view = 1, 2, 4
+    whole = _C.program_parse(CUT)
+    assert _C.program_calls(whole) == [
+        (cheap, (0, 1), (2,), (24,)),
+        (view, (2,), (3,), (24,)),
+        (0, (3,), (4,), (12,)),
+        (effect, (4, 4), (), ()),
+    ]
+    part = _C.program_cut(whole, [1, 2], [2], [4, 3])
+    a = adjoin.randn(2, 3)
+    total, turned = _C.program_run(part, [a], True)
+    assert adjoin.equal(total, a.sum(0)) and adjoin.equal(turned, a.t()) and turned.data_ptr() == a.data_ptr()
+    assert "mul" in _C.program_text(whole)  # it stays as it is
+    for calls, inputs, results in (([2], [0], [4]), ([2, 1], [2], [4]), ([7], [2], [4]), ([1], [2], [99])):
+        with pytest.raises((RuntimeError, ValueError, IndexError)):
+            _C.program_cut(whole, calls, inputs, results)

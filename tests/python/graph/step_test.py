@@ -3,7 +3,7 @@
 import adjoin
 import pytest
 import random_programs
-from adjoin import _replay, nn
+from adjoin import _C, _replay, nn
 from adjoin.nn import functional as F
 from breaks_test import bits
 
@@ -98,6 +98,8 @@ def test_a_step_is_one_program(make, optimizer):
     a, b = Twin(make, optimizer), Twin(make, optimizer, replay=True)
     alike(a, b)
     assert b.recorded() < 9 and "its program runs" in str(b.step.explain())
+    versions = [[p.grad._version for p in t.model.parameters()] for t in (a, b)]
+    assert versions[0] == versions[1], versions
 
 
 def test_the_loss_says_that_its_derivative_is_taken():
@@ -454,3 +456,69 @@ def test_random_steps():
         assert random_programs.steps(f, inputs, seed, False)[:2] == random_programs.steps(f, inputs, seed, True)[:2], (
             seed
         )
+
+
+def stepped(step):
+    """The program of a step, after its first run: later ones are measured in turns with their calls."""
+    run = adjoin.compile(step, replay=True)
+    for _ in range(5):
+        run()
+    (known,) = [k for k in run._state.known.values() if k.step]
+    return known.step.program
+
+
+def test_sums_of_gradients_are_values_and_join_chains():
+    adjoin.manual_seed(5)
+    x, w = adjoin.randn(40, 50), adjoin.randn(50, 50, requires_grad=True)
+
+    def step():
+        w.grad = None
+        y = x
+        for _ in range(3):
+            y = (y @ w).tanh() * 0.5 + y
+        (y * y).mean().backward()
+
+    program = stepped(step)
+    assert " into " not in _C.program_text(program)
+    calls, passes, groups, fused = _C.program_stats(program)
+    assert groups >= 5 and fused >= 2 * groups and passes < calls - 8, (calls, passes, groups, fused)
+    got = w.grad
+    step()
+    assert bits(got) == bits(w.grad)
+
+
+def test_a_sum_waits_for_no_later_product():
+    """Sums of gradients are made one by one: what is added is not kept until the last one is there."""
+    w = adjoin.randn(64, 64, requires_grad=True)
+    xs = [adjoin.randn(8, 64) for _ in range(10)]
+
+    def step():
+        w.grad = None
+        sum(((x @ w).relu() * 0.5).sum() for x in xs).backward()
+
+    program = stepped(step)
+    text = _C.program_text(program)
+    sums = [line for line in text.splitlines() if " = add(" in line and "[64, 64]" in line]
+    calls, passes, groups, fused = _C.program_stats(program)
+    assert len(sums) == 9 and passes >= len(sums) + 20, (text, passes)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_layer_norm_that_keeps_its_statistics_is_fused(affine):
+    adjoin.manual_seed(6)
+    x, y = (adjoin.randn(6, 200, requires_grad=True) for _ in range(2))
+    w, b = (adjoin.randn(200, requires_grad=True) if affine else None for _ in range(2))
+    given = [t for t in (x, y, w, b) if t is not None]
+
+    def step():
+        for t in given:
+            t.grad = None
+        F.layer_norm(x + y, (200,), w, b).square().sum().backward()
+
+    program = stepped(step)
+    assert "layer_norm_stats" in _C.program_text(program)
+    _, _, groups, fused = _C.program_stats(program)
+    assert groups >= 1 and fused >= 3, (groups, fused)
+    got = [t.grad for t in given]
+    step()
+    assert [bits(g) for g in got] == [bits(t.grad) for t in given]
