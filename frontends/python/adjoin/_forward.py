@@ -30,25 +30,16 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
                     f"jvp: with has_aux the function returns a pair, it returned {type(result).__name__}"
                 )
             result, aux = result
-        parted = [_C.transform_undual(x, level) for x in _checked(result)]
+        parted = _parts(result, level)
         aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None
     finally:
         _C.transform_leave(level)
     return *_parted(result, parted, strict), aux
 
 
-def _pushed_tensors(func, primals, tangents, strict):
-    """``_pushed``, of tensors in no structure."""
-    level = _C.transform_enter(_DUAL, 1, 0)
-    try:
-        result = func(*map(_C.transform_dual, primals, tangents, itertools.repeat(level)))
-        single = isinstance(result, _C.Tensor)
-        parts = [_C.transform_undual(x, level) for x in ([result] if single else _checked(result))]
-    finally:
-        _C.transform_leave(level)
-    if single and parts[0][1] is not None:
-        return parts[0]
-    return _parted(result, parts, strict)
+def _parts(result, level):
+    """(value, tangent) of each tensor of a function's result."""
+    return [_C.transform_undual(x, level) for x in _checked(result)]
 
 
 def _parted(result, parts, strict):
@@ -84,12 +75,12 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
     ``strict``: a result that depends on no primal is an error; otherwise its derivative is zero.
     """
+    if not has_aux and (made := _C.pushed(func, primals, tangents, _parts)) is not None:
+        return made if len(made) == 2 else _parted(*made[:2], strict)
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise RuntimeError(
             f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
         )
-    if not has_aux and _C.transform_alike(primals, tangents):
-        return _pushed_tensors(func, primals, tangents, strict)
     along = _leaves(tangents)
     shapes = [x.shape for x in _leaves(primals)], [x.shape for x in along]
     if shapes[0] != shapes[1]:

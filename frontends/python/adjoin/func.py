@@ -68,21 +68,29 @@ def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
 
 
 class _Called:
-    """A call of func whose arguments number ``argnums`` are inputs of derivatives; to be made, and used, with
-    gradients enabled."""
+    """A call of a function, a part of whose arguments are inputs of derivatives; to be used with gradients enabled."""
 
-    def __init__(self, func, argnums, has_aux, args, kwargs, recording):
-        self.recording = recording  # were they enabled around the call?
+    def __init__(self, argnums, args, leaves, recording, recorded, closes, result, aux=None):
         self.single = isinstance(argnums, int)
         self.numbers = (argnums,) if self.single else tuple(argnums)
-        self.recorded = recording and (_C.tree_recorded(args) or _C.tree_recorded(kwargs))
-        self.args, self.leaves = list(args), []
-        for n in self.numbers:
-            self.args[n] = _C.transform_inputs(self.args[n], self.leaves)
-        result = func(*self.args, **kwargs)
-        self.result, self.aux = result if has_aux else (result, None)
-        # Does it depend on what func closes over?
-        self.closes = recording and not self.recorded and _C.tree_reaches(self.result, self.leaves)
+        self.args, self.leaves = args, leaves
+        self.recording = recording  # were they enabled around the call?
+        self.recorded, self.closes = recorded, closes  # does it depend on what the function closes over?
+        self.result, self.aux = result, aux
+
+    @classmethod
+    def of(cls, func, argnums, has_aux, args, kwargs, recording):
+        """func of the arguments, those number ``argnums`` as inputs."""
+        recorded = recording and (_C.tree_recorded(args) or _C.tree_recorded(kwargs))
+        args, leaves = list(args), []
+        for n in (argnums,) if isinstance(argnums, int) else tuple(argnums):
+            args[n] = _C.transform_inputs(args[n], leaves)
+        result = func(*args, **kwargs)
+        aux = None
+        if has_aux:
+            result, aux = result
+        closes = recording and not recorded and _C.tree_reaches(result, leaves)
+        return cls(argnums, args, leaves, recording, recorded, closes, result, aux)
 
     def depended_on(self):
         """Is a derivative of it to be recorded: at its own level, or at one around?"""
@@ -105,17 +113,20 @@ class _Called:
         return trees
 
 
+def _derivative(call):
+    """(derivative, value, aux) of a call whose result is one number."""
+    value = call.result
+    if not isinstance(value, adjoin.Tensor) or value.dim():
+        told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
+        raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
+    made = call.by_argument(_derivatives([value], call.leaves, None, call.depended_on(), again=False))
+    return call.outputs(made, value, call.aux)
+
+
 def _differentiated(func, argnums, has_aux, args, kwargs):
-    """(derivative, value, aux)"""
     recording = _C.is_grad_enabled()
     with adjoin.enable_grad():
-        call = _Called(func, argnums, has_aux, args, kwargs, recording)
-        value = call.result
-        if not isinstance(value, adjoin.Tensor) or value.dim():
-            told = f"shape {tuple(value.shape)}" if isinstance(value, adjoin.Tensor) else type(value).__name__
-            raise RuntimeError(f"grad: func must return a tensor without dimensions, it returned {told}")
-        made = call.by_argument(_derivatives([value], call.leaves, None, call.depended_on(), again=False))
-    return call.outputs(made, value, call.aux)
+        return _derivative(_Called.of(func, argnums, has_aux, args, kwargs, recording))
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -136,8 +147,15 @@ def grad_and_value(func, argnums=0, has_aux=False):
 def grad(func, argnums=0, has_aux=False):
     """A function that returns the derivative of func, which returns one number; see grad_and_value."""
 
+    plain = type(argnums) is int and not has_aux
+
+    def rest(*parts):
+        return _derivative(_Called(argnums, *parts))[0]
+
     @_wraps(func)
     def derivative(*args, **kwargs):
+        if plain and (made := _C.gradient_of(func, argnums, args, kwargs, rest)) is not None:
+            return made
         made, _, aux = _differentiated(func, argnums, has_aux, args, kwargs)
         return (made, aux) if has_aux else made
 
@@ -150,19 +168,27 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: chunk_size should be None or greater than 0. (got {chunk_size})")
 
+    plain = type(argnums) is int and not has_aux and chunk_size is None
+
+    def derivative(call):
+        recorded = call.depended_on()
+
+        def rows_of(output):
+            rows = _rows(output, call.leaves, chunk_size, recorded)
+            return call.by_argument([_shaped(r, output, x) for r, x in zip(rows, call.leaves, strict=True)])
+
+        return call.outputs(_map(call.result, rows_of), call.aux)
+
+    def rest(*parts):
+        return derivative(_Called(argnums, *parts))[0]
+
     @_wraps(func)
     def jacobian(*args, **kwargs):
+        if plain and (made := _C.jacobian_of(func, argnums, args, kwargs, rest)) is not None:
+            return made
         recording = _C.is_grad_enabled()
         with adjoin.enable_grad():
-            call = _Called(func, argnums, has_aux, args, kwargs, recording)
-            recorded = call.depended_on()
-
-            def rows_of(output):
-                rows = _rows(output, call.leaves, chunk_size, recorded)
-                return call.by_argument([_shaped(r, output, x) for r, x in zip(rows, call.leaves, strict=True)])
-
-            made = _map(call.result, rows_of)
-        made, aux = call.outputs(made, call.aux)
+            made, aux = derivative(_Called.of(func, argnums, has_aux, args, kwargs, recording))
         return (made, aux) if has_aux else made
 
     return jacobian
@@ -170,7 +196,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
 
 def _shaped(rows, output, x):
     """Rows, one for each element of the output, as a tensor of the output's and the argument's dimensions."""
-    if output.dim() == 1 and x.dim() == 1:
+    if output.dim() == 1 and x.dim() == 1 and output.numel() != 1:  # of one element they are as the argument
         return rows
     return rows.reshape(output.shape + x.shape)
 

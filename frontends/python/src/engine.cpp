@@ -92,15 +92,6 @@ bool run_queued(Pass& pass) {
   return true;
 }
 
-// What was queued is called if the pass does not fail; then still inside of it, for what it queues.
-bool run_pass(const aj_backward& b) {
-  Pass pass{running, ++passes_begun, {}};
-  running = &pass;
-  bool done = !failed(autograd->backward(&b)) && (likely(pass.queued.empty()) || run_queued(pass));
-  running = pass.outer;
-  return done;
-}
-
 PyObject* queue_callback(PyObject*, PyObject* function) {
   if (!PyCallable_Check(function))
     return PyErr_Format(PyExc_TypeError, "queue_callback: wanted a function, not %s",
@@ -260,6 +251,15 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+// What was queued is called if the pass does not fail; then still inside of it, for what it queues.
+bool run_pass(const aj_backward& b) {
+  Pass pass{running, ++passes_begun, {}};
+  running = &pass;
+  bool done = !failed(autograd->backward(&b)) && (likely(pass.queued.empty()) || run_queued(pass));
+  running = pass.outer;
+  return done;
+}
 
 PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* grads,
                        PyObject* inputs, bool retain, bool create) {

@@ -10,4 +10,7 @@ namespace adjoin::py {
 PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* grads,
                        PyObject* inputs, bool retain, bool create);
 
+// One pass of the engine, and what is queued meanwhile. False with an error set.
+bool run_pass(const aj_backward& request);
+
 }  // namespace adjoin::py

@@ -1,14 +1,11 @@
 // frontends/python/src/forward.cpp: tensors with a tangent, for adjoin.func and
 // adjoin.autograd.forward_ad.
-#include <adjoin/abi/transform.h>
 #include <adjoin/abi/wrap.h>
 
-#include <algorithm>
-
 #include "errors.hpp"
-#include "extension.hpp"
 #include "function.hpp"
 #include "tensor.hpp"
+#include "transform.hpp"
 #include "trees.hpp"
 
 namespace adjoin::py {
@@ -49,21 +46,6 @@ PyObject* transform_undual(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return first && second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
 }
 
-// transform_alike(primals, tangents): are these tuples of tensors, each tangent of the shape of its
-// primal?
-PyObject* transform_alike(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 2 || !PyTuple_CheckExact(args[0]) || !PyTuple_CheckExact(args[1]) ||
-      PyTuple_GET_SIZE(args[0]) != PyTuple_GET_SIZE(args[1]))
-    Py_RETURN_FALSE;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); ++i) {
-    PyObject *x = PyTuple_GET_ITEM(args[0], i), *t = PyTuple_GET_ITEM(args[1], i);
-    if (!is_exact_tensor(x) || !is_exact_tensor(t)) Py_RETURN_FALSE;
-    const DLTensor &a = tensor_of(x)->dl, &b = tensor_of(t)->dl;
-    if (a.ndim != b.ndim || !std::equal(a.shape, a.shape + a.ndim, b.shape)) Py_RETURN_FALSE;
-  }
-  Py_RETURN_TRUE;
-}
-
 const aj_wrappers* wrappers() {
   static const auto* found = static_cast<const aj_wrappers*>(aj_get_interface("x.wrap", 1));
   return found;
@@ -74,30 +56,9 @@ PyObject* transform_level(PyObject*, PyObject* t) {
   return PyLong_FromLong(wrappers() && is_tensor(t) ? wrappers()->tensor_level(tensor_of(t)) : 0);
 }
 
-// Does what a tensor of a level is made of require grad at a level around? -1 with an error set.
-int recorded_around(aj_tensor* t) {
-  const int32_t level = wrappers() && in_use<aj_transforms> ? wrappers()->tensor_level(t) : 0;
-  if (level <= 0) return 0;
-  HeldTensor value, tangent;
-  const aj_transforms& x = *in_use<aj_transforms>;
-  if (x.kind(level) < 0) return 0;  // it has ended
-  if (x.kind(level) == AJ_LEVEL_DUAL) {
-    if (failed(x.undual(t, level, value.out(), tangent.out()))) return -1;
-  } else if (failed(x.shared(t, level, value.out())) ||
-             (!value && failed(x.unbatched(t, 0, level, value.out())))) {
-    return -1;
-  }
-  for (aj_tensor* part : {value.get(), tangent.get()}) {
-    const int found = !part ? 0 : requires_grad(part) ? 1 : recorded_around(part);
-    if (found) return found;
-  }
-  return 0;
-}
-
 // transform_recorded(tree): does a tensor of it depend on what requires grad at a level around?
 PyObject* transform_recorded(PyObject*, PyObject* tree) {
-  auto has = [](PyObject* t, void*) { return recorded_around(tensor_of(t)); };
-  return answer(any_tensor(tree, has, nullptr));
+  return answer(any_tensor(tree, recorded_around, nullptr));
 }
 
 // transform_kind(level): 0 a batch, 1 a dual, -1 not open
@@ -119,7 +80,6 @@ PyObject* transform_above(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"transform_dual", method(transform_dual), METH_FASTCALL, nullptr},
-    {"transform_alike", method(transform_alike), METH_FASTCALL, nullptr},
     {"transform_undual", method(transform_undual), METH_FASTCALL, nullptr},
     {"transform_level", transform_level, METH_O, nullptr},
     {"transform_recorded", transform_recorded, METH_O, nullptr},
@@ -130,6 +90,31 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+namespace {
+
+int watched_around(aj_tensor* t) {
+  const int32_t level = wrappers() && in_use<aj_transforms> ? wrappers()->tensor_level(t) : 0;
+  if (level <= 0) return 0;
+  HeldTensor value, tangent;
+  const aj_transforms& x = *in_use<aj_transforms>;
+  if (x.kind(level) < 0) return 0;  // it has ended
+  if (x.kind(level) == AJ_LEVEL_DUAL) {
+    if (failed(x.undual(t, level, value.out(), tangent.out()))) return -1;
+  } else if (failed(x.shared(t, level, value.out())) ||
+             (!value && failed(x.unbatched(t, 0, level, value.out())))) {
+    return -1;
+  }
+  for (aj_tensor* part : {value.get(), tangent.get()}) {
+    const int found = !part ? 0 : requires_grad(part) ? 1 : watched_around(part);
+    if (found) return found;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int recorded_around(PyObject* tensor, void*) { return watched_around(tensor_of(tensor)); }
 
 int init_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

@@ -100,17 +100,6 @@ class Walk {
   bool found_ = false;
 };
 
-// Does a tensor depend on a leaf that is not in the list? -1 with an error set.
-int reaches(PyObject* t, void* leaves) {
-  Walk walk(static_cast<PyObject*>(leaves));
-  return walk.from(tensor_of(t)) ? walk.found() : -1;
-}
-
-PyObject* freed(PyObject* t, void* leaves) {
-  const int found = reaches(t, leaves);
-  return found < 0 ? nullptr : found ? Py_NewRef(t) : detached(t, nullptr);
-}
-
 bool are_two(PyObject* const* args, Py_ssize_t n) {
   if (n == 2 && PyList_Check(args[1])) return true;
   PyErr_SetString(PyExc_TypeError, "a tree and a list of tensors are wanted");
@@ -134,6 +123,16 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+int reaches(PyObject* t, void* leaves) {
+  Walk walk(static_cast<PyObject*>(leaves));
+  return walk.from(tensor_of(t)) ? walk.found() : -1;
+}
+
+PyObject* freed(PyObject* t, void* leaves) {
+  const int found = reaches(t, leaves);
+  return found < 0 ? nullptr : found ? Py_NewRef(t) : detached(t, nullptr);
+}
 
 int init_reach(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

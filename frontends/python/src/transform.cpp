@@ -1,8 +1,7 @@
 // frontends/python/src/transform.cpp: levels of transforms (abi/transform.h) for adjoin.func.
-#include <adjoin/abi/transform.h>
+#include "transform.hpp"
 
 #include "errors.hpp"
-#include "extension.hpp"
 #include "function.hpp"
 #include "methods.hpp"
 #include "tensor.hpp"
@@ -110,30 +109,6 @@ PyObject* transform_lift(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return wrap(made);
 }
 
-// An input of a derivative: of the innermost level, and a view, so that what was recorded before
-// goes on through it.
-PyObject* fresh_input(PyObject* given, void* leaves) {
-  aj_tensor* lifted = nullptr;
-  Ref tensor = Ref::borrow(given);
-  if (in_use<aj_transforms>) {
-    if (failed(in_use<aj_transforms>->lift(tensor_of(given), 0, &lifted))) return nullptr;
-    tensor = Ref(wrap(lifted));
-  }
-  if (!tensor) return nullptr;
-  Ref leaf;
-  if (says_requires_grad(tensor_of(tensor.get()))) {
-    static PyObject* const view_as = PyUnicode_InternFromString("view_as");
-    leaf = Ref(PyObject_CallMethodOneArg(tensor.get(), view_as, tensor.get()));
-  } else {
-    aj_tensor* alias = nullptr;
-    if (failed(autograd->detach(tensor_of(tensor.get()), &alias))) return nullptr;
-    leaf = Ref(wrap(alias));
-    if (leaf && failed(autograd->set_requires_grad(alias, 1))) return nullptr;
-  }
-  if (!leaf || PyList_Append(static_cast<PyObject*>(leaves), leaf.get()) < 0) return nullptr;
-  return leaf.release();
-}
-
 // transform_inputs(tree, leaves): the tree as inputs of a derivative, which the list gets.
 PyObject* transform_inputs(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != 2 || !PyList_Check(args[1]))
@@ -237,10 +212,34 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+PyObject* fresh_input(PyObject* given, void* leaves) {
+  aj_tensor* lifted = nullptr;
+  Ref tensor = Ref::borrow(given);
+  if (in_use<aj_transforms>) {
+    if (failed(in_use<aj_transforms>->lift(tensor_of(given), 0, &lifted))) return nullptr;
+    tensor = Ref(wrap(lifted));
+  }
+  if (!tensor) return nullptr;
+  Ref leaf;
+  if (says_requires_grad(tensor_of(tensor.get()))) {
+    static PyObject* const view_as = PyUnicode_InternFromString("view_as");
+    leaf = Ref(PyObject_CallMethodOneArg(tensor.get(), view_as, tensor.get()));
+  } else {
+    aj_tensor* alias = nullptr;
+    if (failed(autograd->detach(tensor_of(tensor.get()), &alias))) return nullptr;
+    leaf = Ref(wrap(alias));
+    if (leaf && failed(autograd->set_requires_grad(alias, 1))) return nullptr;
+  }
+  if (!leaf || PyList_Append(static_cast<PyObject*>(leaves), leaf.get()) < 0) return nullptr;
+  return leaf.release();
+}
+
 bool level_is_open() { return in_use<aj_transforms> && in_use<aj_transforms>->innermost(); }
 
 int init_transform(PyObject* module) {
-  return init_trees(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+  return init_trees(module) < 0 || init_derivatives(module) < 0
+             ? -1
+             : PyModule_AddFunctions(module, functions);
 }
 
 }  // namespace adjoin::py

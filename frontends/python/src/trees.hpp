@@ -19,6 +19,11 @@ inline PyObject* answer(int found) { return found < 0 ? nullptr : PyBool_FromLon
 // The same memory without history, and with what the levels of transforms know of it.
 PyObject* detached(PyObject* tensor, void*);
 
+// Does a tensor depend on a leaf that is not in the list? -1 with an error set.
+int reaches(PyObject* tensor, void* leaves);
+// Without history, unless it depends on another leaf than those of the list.
+PyObject* freed(PyObject* tensor, void* leaves);
+
 int init_trees(PyObject* module);
 int init_reach(PyObject* module);
 

@@ -219,6 +219,44 @@ def test_in_place():
     assert d.tolist() == [[3, 1, 5], [1, 7, 1]]
 
 
+@pytest.mark.parametrize("index", [adjoin.int64, adjoin.int32])
+@pytest.mark.parametrize(
+    "rows, columns, count",
+    [(1, 1, 1), (3, 63, 50), (40, 65, 3000), (300, 1000, 20_000), (2, 3_000_000, 300), (50, 2_200_000, 60_000)],
+)
+def test_sums_of_rows(rows, columns, count, index):
+    """Each column once and in order, however many columns there are and rows share."""
+    adjoin.manual_seed(rows)
+
+    def drawn():
+        at = adjoin.stack([adjoin.randint(0, rows, (count,)), adjoin.randint(0, columns, (count,))])
+        s = adjoin.sparse_coo_tensor(at, adjoin.randn(count), (rows, columns)).coalesce().to_sparse_csr()
+        parts = s.crow_indices().to(index), s.col_indices().to(index), s.values()
+        return adjoin.sparse_csr_tensor(*parts, (rows, columns)), s.to_sparse_coo()
+
+    (a, of_a), (b, of_b) = drawn(), drawn()
+    for x, y, of_x, of_y in ((a, b, of_a, of_b), (a, a * 2, of_a, of_a * 2), (b, a * 0, of_b, of_a * 0)):
+        made, want = x + y, (of_x + of_y).coalesce()
+        assert made.col_indices().dtype == index
+        found = made.to_sparse_coo().coalesce()
+        assert adjoin.equal(found.indices(), want.indices()) and adjoin.equal(found.values(), want.values())
+        assert made.col_indices().numel() == want.indices().shape[1]
+        adjoin.sparse_csr_tensor(
+            made.crow_indices(), made.col_indices(), made.values(), made.shape, check_invariants=True
+        )
+
+
+def test_sums_of_rows_that_do_not_rise():
+    """Columns may be written after they were checked: what they are then is counted as it is written, and nothing beside it is."""
+    for columns in ([2, 1, 1], [1, 1, 1], [0, 900, 0], [-5, 0, 1], [1 << 40, 0, 1]):
+        a = adjoin.sparse_csr_tensor([0, 3, 5], [0, 1, 2, 0, 2], [1.0, 2, 3, 4, 5], (2, 3))
+        b = adjoin.sparse_csr_tensor([0, 2, 3], [1, 2, 1], [10.0, 20, 30], (2, 3))
+        a.col_indices()[:3] = adjoin.tensor(columns)
+        for made in (a + b, b + a):
+            assert made.values().numel() == made.col_indices().numel() == made.crow_indices()[-1]
+            assert made.values().sum() == 75.0
+
+
 def test_spdiags():
     diagonals, offsets = adjoin.arange(1.0, 10.0).reshape(3, 3), adjoin.tensor([0, -1, 2])
     s = adjoin.sparse.spdiags(diagonals, offsets, (3, 3))
