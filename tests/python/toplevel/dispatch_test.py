@@ -396,3 +396,22 @@ def test_a_tensor_without_memory_is_copied_by_its_class():
     assert not isinstance(nn.Parameter(Wrapped(adjoin.ones(1))), Special) and isinstance(
         Special(adjoin.ones(1)), nn.Parameter
     )
+
+
+def test_a_mode_sees_who_reads_a_value():
+    read = "aten._local_scalar_dense.default"
+    one = adjoin.ones(())
+    reads = (one.item, lambda: bool(one), lambda: float(one), lambda: int(one), lambda: 1 if one else 2)
+    for get in reads:
+        with Log() as log:
+            assert get() == 1
+        assert log.seen == [read]
+        assert get() == 1 and log.seen == [read]
+
+    class Two(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return 2.0 if str(func) == read else func(*args, **(kwargs or {}))
+
+    with Two():
+        assert one.item() == 2 and float(one) == 2
+    assert one.item() == 1

@@ -93,8 +93,8 @@ def _handle(name, in_place, args):
 
 
 def _number(tensor):
-    """The only number of a tensor, as the ``__torch_dispatch__`` of its class tells it; NotImplemented where it has none."""
-    return _C.find_op("item")(tensor) if _overrides(type(tensor)) else NotImplemented
+    """The only number of a tensor, as the ``__torch_dispatch__`` of a mode or its class tells it; NotImplemented where there is none."""
+    return _C.find_op("item")(tensor) if _modes.stack or _overrides(type(tensor)) else NotImplemented
 
 
 def _answer(result, func):
