@@ -1,5 +1,16 @@
 """adjoin._op_overload: an op under the name of one overload, as programs for PyTorch name it: ``torch.ops.aten.add.Tensor``."""
 
+import enum
+
+Tag = enum.Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace_view maybe_aliasing_or_mutating "
+    "needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded pointwise "
+    "pt2_compliant_tag reduction view_copy",
+    module="torch",
+)
+Tag.__doc__ = """What somebody says of an op that he defines; ``torch.ops.space.name.default.tags`` tells it."""
+
 
 class OpOverload:
     """One overload: callable, with the names and the schema that programs ask for."""
@@ -43,8 +54,11 @@ class OpOverload:
 
     @property
     def tags(self):
-        """Words about it: none are kept here."""
-        return []
+        """What was said of an op that was defined in Python."""
+        from .library import _definitions
+
+        found = _definitions.get(self._qualified)
+        return list(found.tags) if found else []
 
     def name(self):
         """Space, name and overload: ``aten::add.Tensor``."""

@@ -12,6 +12,7 @@ import types
 import typing
 
 from . import _C
+from ._op_overload import Tag
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
 
@@ -211,7 +212,8 @@ class _Definition:
 
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
-        self.batched, self.autocast = None, {}
+        self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
+        self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
         if name in _waiting:
             self.kernels["meta"] = _waiting.pop(name)
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
@@ -272,8 +274,11 @@ class _Definition:
         for t, version in versions:
             if t._version == version:
                 _C.bump_version(t)
-        given = {id(t) for t in [*tensors, *tensors_in(args)]}
+        written = {id(t) for t, _ in versions} | {id(t) for i in self.written for t in tensors_in([args[i]])}
+        given = {id(t) for t in [*tensors, *tensors_in(args)]} - written
         if any(id(r) in given for r in tensors_in(results if isinstance(results, (tuple, list)) else [results])):
+            if kernel in self.may_alias:
+                return self.placed(results, (t.view_as(t) if id(t) in given else t for t in tensors_in([results])))
             raise RuntimeError(f"{self.name}: it returned one of its arguments; return a copy: .clone()")
         return results
 
@@ -458,7 +463,11 @@ class Library:
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
-            raise ValueError(f"Library: kind is {kind!r}; DEF, FRAGMENT and IMPL are known")
+            raise ValueError(f"Library: Unsupported kind {kind!r}; DEF, FRAGMENT and IMPL are known")
+        if ns in ("prim", "aten") and kind == "DEF" or ns == "prim":
+            raise ValueError(
+                f"Library: {ns!r} is a reserved namespace, whose ops nobody else defines; choose a name of your own"
+            )
         self.ns, self.kind, self.dispatch_key, self._registered = ns, kind, dispatch_key, []
 
     def define(self, schema, alias_analysis="", *, tags=()):
@@ -469,20 +478,36 @@ class Library:
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
-        name = f"{self.ns}::{(_name_of(op_name) or op_name).split('::')[-1]}"
+        if not callable(fn):
+            raise TypeError(f"Library.impl: Input function is required to be a callable, it is {type(fn).__name__}")
+        if self.dispatch_key and dispatch_key and dispatch_key != self.dispatch_key:
+            raise RuntimeError(
+                f"Library.impl: the key {dispatch_key!r} is inconsistent with the dispatch key of the library, {self.dispatch_key!r}; "
+                "leave one out"
+            )
+        given = _name_of(op_name) or op_name
+        space, _, short = given.rpartition("::")
+        if space and space != self.ns:
+            raise RuntimeError(
+                f"Library.impl: the operator name does not match namespace: {given!r} is not of {self.ns!r}; use Library({space!r}, 'IMPL')"
+            )
+        name = f"{self.ns}::{short.removesuffix('.default')}"
         if _brought(name):
             return
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if fn is fallthrough_kernel:
-            _definition_of(f"{self.ns}::{op_name.split('::')[-1]}", "Library.impl").kernels.pop(
-                _DEVICES.get(key, key), None
-            )
+            _definition_of(name, "Library.impl").kernels.pop(_DEVICES.get(key, key), None)
             return
         if key not in _DEVICES:
             raise ValueError(
                 f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"
             )
+        if (name, _DEVICES[key]) in self._registered and not allow_override:
+            raise RuntimeError(
+                f"Library.impl: there is already a kernel registered from python for {name} and {key}; allow_override=True replaces it"
+            )
         register_kernel(name, [key], fn)
+        _definitions[name].may_alias.add(fn)
         self._registered.append((name, _DEVICES[key]))
 
     def _destroy(self):
