@@ -21,11 +21,4 @@ from adjoin.func import (  # noqa: F401
     vjp,
     vmap,
 )
-
-
-def make_fx(f: object, *args: object, **kwargs: object) -> None:
-    """PyTorch's graphs of its own operators; here a trace is a program: ``torch.jit.trace``, or ``torch.fx.symbolic_trace``."""
-    raise NotImplementedError(
-        "make_fx: there are no graphs of ATen's operators here; torch.jit.trace records a function's calls, "
-        "torch.fx.symbolic_trace its structure"
-    )
+from adjoin.fx.experimental.proxy_tensor import make_fx  # noqa: F401
