@@ -2,6 +2,8 @@
 
 import enum
 
+stands_for = None  # of fx, once it is loaded: a call with a proxy is a step of its graph
+
 Tag = enum.Enum(
     "Tag",
     "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace_view maybe_aliasing_or_mutating "
@@ -25,6 +27,8 @@ class OpOverload:
         self.__doc__ = getattr(op, "__doc__", None)
 
     def __call__(self, *args, **kwargs):
+        if stands_for is not None and (made := stands_for(self, args, kwargs)) is not None:
+            return made
         return self._op(*args, **kwargs)
 
     def _arguments(self):

@@ -229,9 +229,11 @@ def loops(mode=None):
 def stack_module_state(models):
     """(parameters, buffers): dictionaries of the stacked parameters and buffers of models of one kind."""
     if not models:
-        raise RuntimeError("stack_module_state: expected at least one model, got 0")
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0")
     if len({type(m) for m in models}) != 1:
-        raise RuntimeError("stack_module_state: expected all models to be of the same class")
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class")
+    if len({m.training for m in models}) != 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode")
     stack = _C.find_op("stack")
 
     def stacked(named):

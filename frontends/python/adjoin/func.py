@@ -5,7 +5,7 @@ import functools
 import adjoin
 
 from . import _C
-from ._forward import _fill, _leaves, _map, jacfwd, jvp
+from ._forward import _argnums, _checked, _fill, _leaves, _map, _real, jacfwd, jvp
 from ._rearrange import rearrange
 from ._vmap import _wraps, loops, stack_module_state, vmap
 from ._vmap import enter as enter_batch
@@ -67,20 +67,29 @@ def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
 
 
+def _with_aux(result, name):
+    if not (isinstance(result, tuple) and len(result) == 2):
+        told = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple (output, aux) if has_aux is True, it is {told}"
+        )
+    return result
+
+
 class _Called:
     """A call of func whose arguments number ``argnums`` are inputs of derivatives; to be made, and used, with
     gradients enabled."""
 
-    def __init__(self, func, argnums, has_aux, args, kwargs, recording):
+    def __init__(self, func, argnums, has_aux, args, kwargs, recording, name="grad_and_value"):
         self.recording = recording  # were they enabled around the call?
         self.single = isinstance(argnums, int)
-        self.numbers = (argnums,) if self.single else tuple(argnums)
+        self.numbers = _argnums(argnums, len(args), name)
         self.recorded = recording and (_C.tree_recorded(args) or _C.tree_recorded(kwargs))
         self.args, self.leaves = list(args), []
         for n in self.numbers:
             self.args[n] = _C.transform_inputs(self.args[n], self.leaves)
         result = func(*self.args, **kwargs)
-        self.result, self.aux = result if has_aux else (result, None)
+        self.result, self.aux = _with_aux(result, f"{name}(f)(*args)") if has_aux else (result, None)
         # Does it depend on what func closes over?
         self.closes = recording and not self.recorded and _C.tree_reaches(self.result, self.leaves)
 
@@ -144,7 +153,7 @@ def grad(func, argnums=0, has_aux=False):
     return derivative
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """A function that returns the Jacobian of func: for each tensor of its result (and each of several ``argnums``) a
     tensor of the result's and the argument's dimensions. One backward pass takes all rows, or ``chunk_size`` of them."""
     if chunk_size is not None and chunk_size <= 0:
@@ -154,7 +163,9 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     def jacobian(*args, **kwargs):
         recording = _C.is_grad_enabled()
         with adjoin.enable_grad():
-            call = _Called(func, argnums, has_aux, args, kwargs, recording)
+            call = _Called(func, argnums, has_aux, args, kwargs, recording, "jacrev")
+            _real("jacrev", "inputs", call.leaves)
+            _real("jacrev", "outputs", _checked(call.result, "jacrev: vjp(f, *primals)"))
             recorded = call.depended_on()
 
             def rows_of(output):
@@ -170,7 +181,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
 
 def _shaped(rows, output, x):
     """Rows, one for each element of the output, as a tensor of the output's and the argument's dimensions."""
-    if output.dim() == 1 and x.dim() == 1:
+    if output.dim() == x.dim() == 1 and rows.dim() == 2:
         return rows
     return rows.reshape(output.shape + x.shape)
 
@@ -236,6 +247,19 @@ def _moved(weights, pulled, tangents):
     return _map(weights, lambda w: next(found) if w.requires_grad else adjoin.zeros_like(w))
 
 
+def _alike(tree, other):
+    """Have two trees the same form?"""
+    if isinstance(tree, adjoin.Tensor):
+        return isinstance(other, adjoin.Tensor)
+    from .utils import _pytree as pytree
+
+    return pytree.tree_structure(tree) == pytree.tree_structure(other)
+
+
+def _form(tree):
+    return str(_map(tree, lambda _: "*")).replace("'*'", "*")
+
+
 def vjp(func, *primals, has_aux=False):
     """``func(*primals)`` and a function that takes gradients of the result and returns those of the primals."""
     for primal in primals:
@@ -247,17 +271,24 @@ def vjp(func, *primals, has_aux=False):
     with adjoin.enable_grad():
         inputs = _C.transform_inputs(primals, leaves)
         result = func(*inputs)
-        outputs, aux = result if has_aux else (result, None)
+        outputs, aux = _with_aux(result, "vjp(f, *primals)") if has_aux else (result, None)
+    _checked(outputs, "vjp(f, *primals)")
     ends, around = _leaves(outputs), _C.transform_recorded(outputs)
     outputs, aux = _outputs((outputs, aux), recorded, recording, leaves)
     closes = recorded or _C.tree_recorded(outputs)
 
-    def pull_back(cotangents):
-        recording = _C.is_grad_enabled()
+    def pull_back(cotangents, retain_graph=True, create_graph=None):
+        recording = _C.is_grad_enabled() if create_graph is None else create_graph
+        given = _leaves(cotangents)
+        if len(given) != len(ends) or not _alike(outputs, cotangents):
+            raise RuntimeError(
+                f"vjp: Expected pytree structure of cotangents to be the same as that of the outputs: they are {_form(cotangents)}, "
+                f"the outputs {_form(outputs)}"
+            )
         with adjoin.enable_grad():
             kept = recording and (closes or _C.tree_recorded(cotangents))
             along = kept or around or _C.transform_recorded(cotangents)
-            found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents), along))
+            found = _fill(inputs, _derivatives(ends, leaves, given, along))
         return _outputs(found, kept)
 
     return (outputs, pull_back, aux) if has_aux else (outputs, pull_back)

@@ -4,8 +4,11 @@ import collections
 import operator
 
 import adjoin
+import adjoin.nn.functional as F
 import pytest
 from adjoin import fx, nn
+from adjoin.fx import GraphModule, Tracer, symbolic_trace
+from adjoin.fx.experimental.const_fold import split_const_subgraphs
 from adjoin.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from adjoin.fx.passes.infra.pass_base import PassBase, PassResult
 from adjoin.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
@@ -261,3 +264,96 @@ def test_code_of_others_may_name_torch():
     module.graph.set_codegen(OfList())
     module.recompile()
     assert module([adjoin.ones(1), adjoin.zeros(1)]).tolist() == [1.0]
+
+
+def test_overloads_are_steps():
+    aten = adjoin.ops.aten
+
+    def f(x, out):
+        aten.mul.out(x, x, out=out)
+        adjoin.add(x, x, out=out)
+        aten.add_.Tensor(out, 1)
+        aten.neg.default(x)  # nobody wants it
+        return aten.relu(x), aten.cat.default([x, x])
+
+    module = symbolic_trace(f)
+    assert module.graph.eliminate_dead_code()
+    module.recompile()
+    targets = [n.target for n in module.graph.nodes if n.op == "call_function"]
+    assert targets == [aten.mul.out, adjoin.add, aten.add_.Tensor, aten.relu, aten.cat.default]
+    out = adjoin.empty(2)
+    made = module(-adjoin.ones(2), out)
+    assert out.tolist() == [-1, -1] and made[0].tolist() == [0, 0] and made[1].shape == (4,)
+    library = adjoin.library.Library("fxpasses", "FRAGMENT")
+    library.define("fill(Tensor(a!) x) -> ()")
+    library.impl("fill", lambda x: x.fill_(7) and None, "CPU")
+    module = symbolic_trace(lambda x: (adjoin.ops.fxpasses.fill.default(x), x)[1])
+    assert not module.graph.eliminate_dead_code() and module(adjoin.ones(1)) == 7
+
+
+def test_draws_are_never_shared():
+    from adjoin.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        return adjoin.rand(8) - adjoin.rand(8) + F.dropout(x) - F.dropout(x) + x.sin() * x.sin()
+
+    module = make_fx(f)(adjoin.ones(8))
+    shared = CSEPass()(module).graph_module
+    names = [n.name for n in shared.graph.nodes]
+    assert "sin" in names and "sin_1" not in names
+    adjoin.manual_seed(1)
+    wanted = module(adjoin.ones(8))
+    adjoin.manual_seed(1)
+    assert adjoin.equal(shared(adjoin.ones(8)), wanted) and wanted.std() > 0
+
+
+class _OfConstants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(adjoin.randn(2, 3)), nn.Parameter(adjoin.randn(2, 3))
+        self.linear, self.drop = nn.Linear(3, 3), nn.Dropout()
+
+    def forward(self, x, y):
+        p = self.a.permute(1, 0).permute(1, 0) + self.b
+        drawn = F.dropout(self.a) + self.drop(self.a)
+        return {"r": x + p * y + self.linear(self.b) * 2, "drawn": drawn, "n": self.a.size(0) * x}
+
+
+def test_constants_are_folded():
+    net = _OfConstants()
+    folded = split_const_subgraphs(net)
+    read = [n.target for n in folded.graph.nodes if n.op == "get_attr"]
+    assert read == ["a", "_FX_CONST_FOLDED_ATTRS.0", "_FX_CONST_FOLDED_ATTRS.1"]
+    assert not any(n.target in ("linear", "b", "permute") for n in folded.graph.nodes)
+    x, y = adjoin.randn(2, 3), adjoin.randn(2, 3)
+    for _ in range(2):
+        adjoin.manual_seed(0)
+        wanted = net(x, y)
+        adjoin.manual_seed(0)
+        made = folded(x, y)
+        assert all(adjoin.equal(made[k], wanted[k]) for k in wanted)
+    with adjoin.no_grad():
+        net.a.zero_()
+    assert adjoin.equal(folded(x, y)["r"], wanted["r"])  # folded at the first call
+    folded.run_folding()
+    assert adjoin.allclose(folded(x, y)["r"], net(x, y)["r"])
+    skipped = split_const_subgraphs(net, skip_folding_node_fn=lambda n: True)
+    assert skipped.const_subgraph_module is None and adjoin.equal(skipped(x, y)["r"], net(x, y)["r"])
+
+
+def test_what_is_written_is_no_constant():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", adjoin.zeros(1))
+
+        def forward(self, x):
+            adjoin.ops.aten.add_.Tensor(self.n, x)
+            return x + self.n * 2
+
+    class Reads(Tracer):
+        proxy_buffer_attributes = True
+
+    net = Counts()
+    folded = split_const_subgraphs(GraphModule(net, Reads().trace(net)))
+    assert folded.const_subgraph_module is None and [folded(adjoin.ones(1)).item() for _ in range(2)] == [3, 5]
