@@ -109,7 +109,13 @@ def _is_open(traced, node):
     return name in _DRAWING
 
 
-_DRAWING = {f.__name__ for f in get_CSE_banned_ops()} | {"alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"}
+_DRAWING = {f.__name__ for f in get_CSE_banned_ops()} | {
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+}
 
 
 def _tensors(traced, constant):
