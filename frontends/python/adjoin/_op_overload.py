@@ -37,6 +37,11 @@ class OpOverload:
 
         return Op(self._rows()[0]["name"]).params
 
+    def _results(self):
+        from .testing._samples import Op
+
+        return Op(self._rows()[0]["name"]).results
+
     def _words(self):
         return [p.name for p in self._arguments()]
 
@@ -67,6 +72,16 @@ class OpOverload:
     def name(self):
         """Space, name and overload: ``aten::add.Tensor``."""
         return self._qualified + ("" if self._overloadname == "default" else f".{self._overloadname}")
+
+    @property
+    def _name(self):
+        return self.name()
+
+    @property
+    def _defined_in_python(self):
+        from .library import _definitions
+
+        return self._qualified in _definitions
 
     def __repr__(self):
         return f"<OpOverload(op='{self._qualified.replace('::', '.')}', overload='{self._overloadname}')>"
@@ -99,6 +114,7 @@ class Schema:
 
     def __init__(self, overload, text):
         self.name, self.overload_name = overload._qualified, overload._overloadname.replace("default", "")
+        self.returns = overload._results()
         self.arguments, self._text = overload._arguments(), f"{overload.name()}{text[text.index('(') :]}"
 
     @property

@@ -7,11 +7,13 @@ An op of this kind stands in the registry like any other: every language that lo
 import collections.abc
 import contextlib
 import inspect
+import logging
 import re
+import threading
 import types
 import typing
 
-from . import _C
+from . import _aten, _C
 from ._op_overload import Tag
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
@@ -22,6 +24,9 @@ _DEVICES = {
     "Meta": "meta",
     "CompositeExplicitAutograd": "",
     "CompositeImplicitAutograd": "recorded",
+    "Autograd": "autograd",
+    "AutogradCPU": "autograd cpu",
+    "AutogradCUDA": "autograd cuda",
 }
 _WORDS = {
     "SymInt": "int",
@@ -40,6 +45,28 @@ _PLAIN = {
     _C.device: "device",
 }
 _definitions = {}
+
+
+class _Below(threading.local):
+    on = False
+
+
+_below = _Below()
+
+
+class _AutoDispatchBelowAutograd:
+    """In a ``with`` block nothing is recorded, and kernels of the key Autograd are passed over: they call the op again."""
+
+    def __enter__(self):
+        self._before, _below.on = _below.on, True
+        self._tape = _C.no_grad()
+        self._tape.__enter__()
+
+    def __exit__(self, *exc):
+        _below.on = self._before
+        self._tape.__exit__(*exc)
+
+
 _waiting = {}  # name of an op that nobody has defined yet -> what register_fake was given for it
 
 
@@ -142,6 +169,10 @@ class _Context:
         return tuple(w if listed else any(w) for w, listed in zip(some, self._node.lists, strict=True))
 
 
+def _each(results):
+    return results if isinstance(results, (list, tuple)) else [results]
+
+
 class _Recorded(Function):
     """The node of a call: tensors stand flat among its arguments."""
 
@@ -149,15 +180,18 @@ class _Recorded(Function):
     def forward(node, definition, args, kept, *tensors):
         results = definition.run(args)
         kept.append(results)
+        parts = [results] if len(Op(definition.name).results) == 1 else _each(results)
+        node.form = [len(r) if isinstance(r, (list, tuple)) else isinstance(r, _C.Tensor) and -1 for r in parts]
         node.definition, node.user = definition, _Context(node)
         node.counts = [len(tensors_in([a])) if isinstance(a, (list, tuple)) or tensors_in([a]) else 0 for a in args]
         node.lists = [isinstance(a, (list, tuple)) for a in args]
         if definition.setup:
             given = inspect.signature(definition.setup).parameters
-            names = {"inputs": tuple(args), "output": results}
+            places, words = definition.by_word(args)
+            names = {"inputs": tuple(places), "keyword_only_inputs": words, "output": results}
             definition.setup(node.user, **{k: v for k, v in names.items() if k in given})
         node.user.__dict__["_node"] = None  # the node owns it, not the other way round
-        flat = tensors_in(results if isinstance(results, (tuple, list)) else [results])
+        flat = tensors_in(_each(results))
         return tuple(flat) if len(flat) > 1 else flat[0]
 
     @staticmethod
@@ -168,13 +202,17 @@ class _Recorded(Function):
                 f"{definition.name}: no derivative is registered; give it one with register_autograd, or detach the inputs"
             )
         node.user.__dict__["_node"] = node
-        given = definition.backward(node.user, *grads)
+        left = iter(grads)
+        taken = [None if n is False else next(left) if n == -1 else [next(left) for _ in range(n)] for n in node.form]
+        given = definition.backward(node.user, *taken)
         node.user.__dict__["_node"] = None
         given = given if isinstance(given, tuple) else (given,)
-        if len(given) != len(node.counts):
+        wanted = len(node.counts) - len(definition.words)
+        if len(given) != wanted:
             raise RuntimeError(
-                f"{definition.name}: its backward returned {len(given)} gradients, the op has {len(node.counts)} arguments"
+                f"{definition.name}: its backward returned {len(given)} gradients, the op has {wanted} arguments"
             )
+        given += (None,) * len(definition.words)
         flat = [None, None, None]
         for grad, count, listed in zip(given, node.counts, node.lists, strict=True):
             flat += ([None] * count if grad is None else list(grad)) if listed else [grad] * bool(count)
@@ -192,7 +230,9 @@ class _Batched(Function):
     def vmap(info, in_dims, definition, args, *tensors):
         given, dims = iter(tensors), iter(in_dims[2:])
         whole = [_put(a, given) for a in args]
-        return definition.batched(info, tuple(_put(a, dims) if tensors_in([a]) else None for a in args), *whole)
+        places, words = definition.by_word(whole)
+        where = tuple(_put(a, dims) if tensors_in([a]) else None for a in args)
+        return definition.batched(info, where[: len(places)], *places, **words)
 
 
 def _put(arg, items):
@@ -220,12 +260,27 @@ class _Definition:
         _C.define_op(f"python:{name}", schema, doc or "", words, self)
         self.params = Op(name).params
         self.written = [i for i, p in enumerate(self.params) if p.written]
+        self.words = [word for word, _, keyword, _, _ in _aten._signature.__wrapped__(name) if keyword]
+        self.gives_back = "!" in schema.partition("->")[2]
         _definitions[name] = self
 
+    def by_word(self, args):
+        """The arguments as kernels take them: by place, and by word what the schema has behind the star."""
+        if not self.words:
+            return args, {}
+        count = len(args) - len(self.words)
+        return args[:count], dict(zip(self.words, args[count:], strict=True))
+
+    def _called(self, kernel, args):
+        places, words = self.by_word(args)
+        return kernel(*places, **words)
+
     def __call__(self, *args):
-        if "recorded" in self.kernels:
-            return self.kernels["recorded"](*args)
         tensors = tensors_in(args)
+        if not _below.on and (kernel := self._above_the_tape(tensors)) is not None:
+            return self._called(kernel, args)
+        if "recorded" in self.kernels:
+            return self._called(self.kernels["recorded"], args)
         if self.autocast and tensors and (dtype := self.autocast.get(tensors[0].device.type)) is not None:
             from .amp.autocast_mode import autocast, is_autocast_enabled
 
@@ -243,6 +298,12 @@ class _Definition:
         recorded = _Recorded.apply(self, args, kept, *tensors) if self.gives_tensors() else kept.append(self.run(args))
         several = iter(recorded if isinstance(recorded, tuple) else [recorded])
         return self.placed(kept[0], several)
+
+    def _above_the_tape(self, tensors):
+        if not any(key.startswith("autograd") for key in self.kernels):
+            return None
+        device = tensors[0].device.type if tensors else "cpu"
+        return self.kernels.get(f"autograd {device}", self.kernels.get("autograd"))
 
     def gives_tensors(self):
         """Whether a result can carry a gradient."""
@@ -270,17 +331,32 @@ class _Definition:
         if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
             args = mapped(lambda t: t.detach() if t.requires_grad else t, args, {})[0]
         with _C.no_grad():
-            results = kernel(*args)
+            results = self._called(kernel, args)
         for t, version in versions:
             if t._version == version:
                 _C.bump_version(t)
-        written = {id(t) for t, _ in versions} | {id(t) for i in self.written for t in tensors_in([args[i]])}
-        given = {id(t) for t in [*tensors, *tensors_in(args)]} - written
-        if any(id(r) in given for r in tensors_in(results if isinstance(results, (tuple, list)) else [results])):
-            if kernel in self.may_alias:
-                return self.placed(results, (t.view_as(t) if id(t) in given else t for t in tensors_in([results])))
-            raise RuntimeError(f"{self.name}: it returned one of its arguments; return a copy: .clone()")
+        self._refuse_aliases(kernel, results, args, tensors, versions)
+        if kernel in self.may_alias:
+            given = {id(t) for t in [*tensors, *tensors_in(args)]} - {id(t) for t, _ in versions}
+            if any(id(r) in given for r in tensors_in(_each(results))):
+                return self.placed(results, (t.view_as(t) if id(t) in given else t for t in tensors_in(_each(results))))
         return results
+
+    def _refuse_aliases(self, kernel, results, args, tensors, versions):
+        if kernel in self.may_alias:
+            return
+        given = [*tensors, *tensors_in(args)]
+        given = [t for t in given if not self.gives_back or all(t is not v for v, _ in versions)]
+        places = {id(t) for t in given}, {_place(t) for t in given} - {0}
+        if any(id(r) in places[0] or _place(r) in places[1] for r in tensors_in(_each(results))):
+            raise RuntimeError(
+                f"{self.name}: results may not alias arguments: it returned one of its arguments, or a view of one; return a copy: .clone()"
+            )
+
+
+def _place(tensor):
+    """What tensors of one memory share; 0 without memory."""
+    return tensor._storage_info()[3] if tensor.device.type != "meta" and tensor.numel() else 0
 
 
 class CustomOpDef:
@@ -289,6 +365,7 @@ class CustomOpDef:
     def __init__(self, definition, function):
         self._definition, self._qualname, self._init_fn = definition, definition.name, function
         self._namespace, self._name = definition.name.split("::")
+        self._off = {}  # devices whose kernels are disabled
         self.__doc__, self.__name__ = function.__doc__, self._name
 
     def __call__(self, *args, **kwargs):
@@ -306,6 +383,30 @@ class CustomOpDef:
     def register_kernel(self, device_types, fn=None, /):
         """What runs on these devices; as a decorator too."""
         return register_kernel(self, device_types, fn)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """In a ``with`` block the kernel of register_kernel for the device serves, or the op's own function does."""
+        kernels, log = self._definition.kernels, logging.getLogger("torch._library.custom_ops")
+        before = dict(kernels)
+        known, off = device_type in kernels, device_type in self._off
+        if not known and not off:
+            log.warning("set_kernel_enabled: no kernel was registered for this device type: %s, %s", self, device_type)
+        elif enabled == known:
+            log.warning("set_kernel_enabled: the kernel is already %s: %s", "enabled" if enabled else "disabled", self)
+        elif enabled:
+            kernels[device_type] = self._off[device_type]
+        else:
+            self._off[device_type] = kernels.pop(device_type)
+        try:
+            yield
+        finally:
+            kernels.clear()
+            kernels.update(before)
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        """What the op does in a mode, or with tensors of a class, that has a ``__torch_dispatch__``."""
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_fake(self, fn, /):
         """Shapes and dtypes from tensors without data."""
@@ -344,6 +445,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
 
 def _adapted(schema):
+    schema = re.sub(r"\)\s*->\s*", ") -> ", schema)
     return re.sub(r"\b(" + "|".join(_WORDS) + r")\b", lambda m: _WORDS[m[0]], schema)
 
 
@@ -401,6 +503,10 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     if _brought(op):
         return
     definition = _definition_of(op, "register_autograd")
+    if any(p.name in definition.words and p.tensor for p in definition.params):
+        raise NotImplementedError(
+            f"register_autograd: {definition.name} has kwarg-only Tensor args, which get no gradient; put them before the star"
+        )
     if definition.written:
         raise RuntimeError(
             f"register_autograd: {definition.name} writes to its arguments; ops that do have no derivative"
@@ -412,6 +518,15 @@ def register_vmap(op, func=None, /, *, lib=None):
     """What an op does for a batch: func(info, in_dims, *args) gives (results, out_dims), as Function.vmap does."""
     definition = _definition_of(op, "register_vmap")
     return _decorated(func, lambda f: setattr(definition, "batched", f))
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """What an op does in a mode (``func(mode, func, types, args, kwargs)``), or with tensors of a class
+    (``func(cls, func, types, args, kwargs)``), in the place of its ``__torch_dispatch__``."""
+    from .utils import _python_dispatch
+
+    name = _name_of(op)
+    return _decorated(func, lambda f: _python_dispatch.rules.update({(name, torch_dispatch_class): f}))
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
