@@ -263,7 +263,7 @@ def seen(name, in_place, args):
     space = name.rpartition("::")[0]
     if space not in ("", "_", "nn"):
         if space not in ("special", "linalg", "fft"):
-            return _own(name), args, {}
+            return _own(name), *_trimmed(name, args, _signature.__wrapped__)  # it may have been defined anew
         there = f"{space}_{there}"
     there += "_" if in_place and not there.endswith("_") else ""
     func = _packet(there)._at(_overload(there, name, args))
@@ -272,10 +272,10 @@ def seen(name, in_place, args):
     return func, *_trimmed(name, args)
 
 
-def _trimmed(name, args):
+def _trimmed(name, args, signature=_signature):
     """Without what the call has left out, and with words for what has no place."""
     places, words = [], {}
-    for value, (word, default, keyword, _, listed) in zip(args, _signature(name), strict=False):
+    for value, (word, default, keyword, _, listed) in zip(args, signature(name), strict=False):
         value = list(value) if listed and isinstance(value, tuple) else value
         if keyword:
             if not _is_default(value, default):

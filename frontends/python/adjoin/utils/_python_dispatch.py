@@ -6,6 +6,7 @@ Calls come as overloads of ``torch.ops.aten``: those of the forward pass, withou
 import contextlib
 import threading
 import types
+import warnings
 import weakref
 
 import adjoin
@@ -180,8 +181,8 @@ def _len_torch_dispatch_stack():
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
-    """Whether a mode is entered on this thread."""
-    return bool(_modes.stack)
+    """Whether a mode is entered on this thread; ``include_infra_modes=False``: one that says it is none of PyTorch's machinery."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _modes.stack)
 
 
 def _get_current_dispatch_mode():
@@ -244,6 +245,20 @@ def _keep_slots(cls):
             if isinstance(member, types.MemberDescriptorType):
                 setattr(part, name, _Kept(name))
     _looked_at.add(cls)
+
+
+_told = weakref.WeakSet()
+
+
+def _with_memory(cls):
+    """Says once of a class that its ``__torch_dispatch__`` is not called for a tensor with memory."""
+    if _overrides(cls) and cls not in _told:
+        _told.add(cls)
+        warnings.warn(
+            f"{cls.__name__}.__torch_dispatch__ is not called for a tensor with memory of its own; make it by "
+            "Tensor._make_wrapper_subclass, or use __torch_function__",
+            stacklevel=2,
+        )
 
 
 def _make_wrapper_subclass(
