@@ -188,7 +188,8 @@ PyObject* register_post_accumulate(PyObject* self, PyObject* f) {
   return hook_on_tensor(self, f, AJ_HOOK_POST_ACCUMULATE);
 }
 
-// A tensor with memory becomes one of the class: its __torch_dispatch__ is not called, which is told.
+// A tensor with memory becomes one of the class: its __torch_dispatch__ is not called, which is
+// told.
 bool told_of_memory(aj_tensor* t, PyObject* cls) {
   if (!is_strided(t) || !PyObject_HasAttrString(cls, "__torch_dispatch__")) return true;
   Ref done(call_helper("adjoin.utils._python_dispatch", "_with_memory", &cls, 1));
@@ -205,8 +206,7 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     return nullptr;
   }
   HeldTensor t;
-  if (!told_of_memory(tensor_of(a[1]), a[0]) ||
-      failed(autograd->detach(tensor_of(a[1]), t.out())))
+  if (!told_of_memory(tensor_of(a[1]), a[0]) || failed(autograd->detach(tensor_of(a[1]), t.out())))
     return nullptr;
   bool on = truth(a[2], false);
   if (PyErr_Occurred() || (on && failed(autograd->set_requires_grad(t.get(), 1)))) return nullptr;

@@ -2,6 +2,7 @@
 
 import builtins
 import collections
+import io
 import sys
 import threading
 from typing import Final  # noqa: F401
@@ -13,7 +14,17 @@ _KEPT = ("script_method", "_overload", "_overload_method")
 
 
 class ScriptModule(Module):
-    """A module that is a program: traced, or loaded from a file."""
+    """A module that is a program: traced, loaded from a file, or a class of one's own, which is compiled when it is saved."""
+
+    def save(self, f, _extra_files=None):
+        """Writes the program to a file."""
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None):
+        """The file as bytes."""
+        made = io.BytesIO()
+        save(self, made, _extra_files)
+        return made.getvalue()
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -277,8 +288,10 @@ def save(m, f, _extra_files=None):
 def load(f, map_location=None, _extra_files=None):
     """The module or function in a file of jit.save, or of PyTorch's jit.save and export.save. Nothing in it is executed while it is read."""
     from . import _foreign
-    from ._traced import load
+    from ._traced import load, take_files
 
-    if not _extra_files and (made := _foreign.load(f, map_location)) is not None:
+    if (made := _foreign.load(f, map_location)) is not None:
+        if _extra_files:
+            take_files(f, _extra_files)
         return made
     return load(f, map_location, _extra_files)

@@ -79,10 +79,14 @@ class Unit:
             self.hard.add(name)
 
     def note_type(self, hint):
-        """A class that an annotation names may stand among the results."""
+        """A class that an annotation names may stand among the arguments and results."""
+        from . import classes
+
         for t in [hint, *getattr(hint, "__args__", ())]:
             if isinstance(t, type) and issubclass(t, tuple) and hasattr(t, "_fields"):
                 self.types[t.__name__] = t
+            elif isinstance(t, type) and t in classes:
+                self.klass(t, self.nowhere, None)
 
     # Functions.
     def python_of(self, f):
