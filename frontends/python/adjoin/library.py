@@ -156,6 +156,10 @@ class _Context:
         """False: gradients that are zero arrive as None."""
         self._node.set_materialize_grads(on)
 
+    def mark_non_differentiable(self, *tensors):
+        """Results that have no gradient."""
+        self._node.mark_non_differentiable(*tensors)
+
     @property
     def saved_tensors(self):
         """What save_for_backward was given."""
@@ -208,6 +212,8 @@ class _Recorded(Function):
         node.user.__dict__["_node"] = None
         given = given if isinstance(given, tuple) else (given,)
         wanted = len(node.counts) - len(definition.words)
+        if len(given) < wanted and not any(node.counts[len(given) : wanted]):  # numbers at the end may be left out
+            given += (None,) * (wanted - len(given))
         if len(given) != wanted:
             raise RuntimeError(
                 f"{definition.name}: its backward returned {len(given)} gradients, the op has {wanted} arguments"
@@ -495,7 +501,12 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     return _decorated(func, lambda f: kernels.update(meta=f))
 
 
-register_meta = impl_abstract = register_fake
+register_meta = register_fake
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The older name of register_fake."""
+    return register_fake(qualname, func)
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):

@@ -12,7 +12,9 @@ from adjoin.fx.experimental.const_fold import split_const_subgraphs
 from adjoin.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from adjoin.fx.passes.infra.pass_base import PassBase, PassResult
 from adjoin.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
+from adjoin.fx.operator_schemas import get_signature_for_torch_op
 from adjoin.fx.passes.tools_common import legalize_graph
+from adjoin.fx.passes.utils.matcher_utils import SubgraphMatcher
 
 
 def turns(old, new):
@@ -357,3 +359,63 @@ def test_what_is_written_is_no_constant():
     net = Counts()
     folded = split_const_subgraphs(GraphModule(net, Reads().trace(net)))
     assert folded.const_subgraph_module is None and [folded(adjoin.ones(1)).item() for _ in range(2)] == [3, 5]
+
+
+def test_places_of_a_pattern():
+    class Affine(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.w, self.b = nn.Parameter(adjoin.ones(n, n)), nn.Parameter(adjoin.ones(n))
+
+        def forward(self, x):
+            return adjoin.ops.aten.addmm.default(self.b, x, self.w)
+
+    kept = symbolic_trace(Affine(3)), symbolic_trace(Affine(5))
+    (found,) = SubgraphMatcher(kept[1].graph).match(kept[0].graph)
+    assert [n.target for n in found.returning_nodes] == [adjoin.ops.aten.addmm.default]
+    assert [n.name for n in found.placeholder_nodes] == ["x"]
+    chain = symbolic_trace(lambda x: F.relu(F.relu(F.relu(x + 1) + 2) * 3))
+    pattern = symbolic_trace(lambda x: F.relu(x + 1)).graph
+    assert len(SubgraphMatcher(pattern).match(chain.graph)) == 1
+    assert len(SubgraphMatcher(pattern, ignore_literals=True).match(chain.graph)) == 2
+    assert len(SubgraphMatcher(pattern, match_placeholder=True, ignore_literals=True).match(chain.graph)) == 1
+    last = symbolic_trace(lambda x: F.relu(x * 3)).graph
+    assert len(SubgraphMatcher(last, match_output=True).match(chain.graph)) == 1
+    assert not SubgraphMatcher(pattern, match_output=True, ignore_literals=True).match(chain.graph)
+    twice = symbolic_trace(lambda x: F.relu(F.relu(x))).graph
+    thrice = symbolic_trace(lambda x: F.relu(F.relu(F.relu(x)))).graph
+    assert len(SubgraphMatcher(twice).match(thrice)) == 1
+    assert len(SubgraphMatcher(twice, remove_overlapping_matches=False).match(thrice)) == 2
+    with pytest.raises(ValueError, match="computes nothing"):
+        SubgraphMatcher(symbolic_trace(lambda x: x).graph)
+
+
+def test_a_traced_module_is_scripted_and_traced_again():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 2)
+
+        def forward(self, x, scale=1.0):
+            return F.relu(self.linear(x)) * scale
+
+    net, x = Net(), adjoin.randn(4, 3)
+    assert adjoin.equal(adjoin.jit.script(symbolic_trace(net))(x), net(x))
+    fixed = symbolic_trace(net, concrete_args={"scale": 2.0})
+    again = symbolic_trace(fixed)
+    assert adjoin.equal(again(x, 2.0), net(x, 2.0))
+    with pytest.raises(AssertionError, match="scale"):
+        again(x, 3.0)
+    bag = nn.EmbeddingBag(5, 3, mode="sum")
+    rows = adjoin.tensor([[0, 2], [1, 4]])
+    assert adjoin.equal(symbolic_trace(bag)(rows, None, None), bag(rows))
+
+
+def test_signatures_of_ops():
+    (add,) = get_signature_for_torch_op(adjoin.add)
+    assert list(add.parameters) == ["input", "other", "alpha"] and add.bind(1, 2).arguments == {"input": 1, "other": 2}
+    (linear,), (text,) = get_signature_for_torch_op(F.linear, return_schemas=True)
+    assert linear.parameters["bias"].default is None and text.startswith("nn::linear(")
+    assert (
+        get_signature_for_torch_op(adjoin.ops.aten.relu.default)[0].bind(1) and get_signature_for_torch_op(len) is None
+    )

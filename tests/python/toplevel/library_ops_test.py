@@ -158,3 +158,21 @@ def test_the_first_form():
             _custom_ops.custom_op(name, schema)
     with pytest.raises(ValueError, match="must have name 'h'"):
         _custom_ops.custom_op("firstform::h")(f)
+
+
+def test_what_a_context_is_told():
+    @library.custom_op("contexts::two", mutates_args=())
+    def two(x: adjoin.Tensor, n: int) -> tuple[adjoin.Tensor, adjoin.Tensor]:
+        return x * n, x.flip(0)
+
+    def setup(ctx, inputs, output):
+        ctx.n = inputs[1]
+        ctx.mark_non_differentiable(output[1])
+
+    two.register_autograd(lambda ctx, g, _: g * ctx.n, setup_context=setup)  # no gradient for the number at the end
+    x = adjoin.ones(2, requires_grad=True)
+    made, turned = two(x, 3)
+    made.sum().backward()
+    assert x.grad.tolist() == [3, 3] and made.requires_grad and not turned.requires_grad
+    library.impl_abstract("contexts::two", func=lambda x, n: (x.new_empty(x.shape), x.new_empty(x.shape)))
+    assert two(adjoin.ones(2, device="meta"), 3)[0].shape == (2,)

@@ -86,6 +86,12 @@ class GraphModule(Module):
     ``graph`` can be changed; then ``recompile()`` writes ``forward`` anew. ``code`` is its text.
     """
 
+    # What jit.script leaves out.
+    _unscripted = frozenset(
+        ("meta", "_graph", "_code", "_tracer_cls", "_tracer_extras", "_replace_hooks", "_create_node_hooks", "_erase_node_hooks",
+         "_deepcopy_hooks")
+    )  # fmt: skip
+
     def __new__(cls, *args, **kwargs):
         for base in cls.__mro__:  # each object has a class of its own, since each has a forward of its own
             if "forward" in base.__dict__ and base.__dict__.get("_generated"):

@@ -281,7 +281,7 @@ class Unit:
                     self.add_method(found, name, f, k, self.nowhere, None)
         fields = {"training": module.training}
         for name, value in module.__dict__.items():
-            if name not in _OWN:
+            if name not in _OWN and name not in getattr(cls, "_unscripted", ()):
                 fields[name] = value
         lines = []
         prefix = path + "." if path else ""
