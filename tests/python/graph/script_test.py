@@ -3,6 +3,7 @@ not in the subset is refused at its line."""
 
 import copy
 import dataclasses
+import enum
 import io
 import math
 import random
@@ -603,3 +604,22 @@ def test_a_file_keeps_modules_without_code_and_files_of_ones_own(tmp_path):
             assert same(again(adjoin.ones(2)), net(adjoin.ones(2))) and not again.eval().layers[2].training
     with pytest.raises(RuntimeError, match=r"no extra file 'd'.*it has a.json, b/c.txt"):
         jit.load(tmp_path / "net.aj", _extra_files={"d": ""})
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+def test_members_of_enumerations_come_back():
+    @jit.script
+    def choose(first: bool):
+        if first:
+            return Color.RED
+        return Color.GREEN
+
+    @jit.script
+    def same_of(color: Color) -> Color:
+        return color
+
+    assert choose(True) is Color.RED and choose(False) is Color.GREEN and same_of(Color.GREEN) is Color.GREEN

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import enum
 import functools
 import inspect
 import textwrap
@@ -323,6 +324,8 @@ class Unit:
 
     def known(self, o, writer, node):
         """The text of what stands outside of a function, or in an attribute: an op, a function, a class, a tensor."""
+        if isinstance(o, enum.Enum):
+            self.types[type(o).__name__] = type(o)  # so that one among the results is what it was
         if isinstance(o, Module):
             if id(o) in self.object_ids:
                 return f"&{self.object_ids[id(o)]}"
