@@ -8,6 +8,8 @@ import io
 import math
 import random
 import subprocess
+import typing
+from typing import Any, Optional
 
 import adjoin
 import pytest
@@ -623,3 +625,38 @@ def test_members_of_enumerations_come_back():
         return color
 
     assert choose(True) is Color.RED and choose(False) is Color.GREEN and same_of(Color.GREEN) is Color.GREEN
+
+
+def test_types_of_elements():
+    is_of = jit.isinstance
+
+    def kind(x: Any):
+        if is_of(x, list[int]):
+            return "ints"
+        if is_of(x, dict[str, float]):
+            return "floats by name"
+        if is_of(x, (tuple[int, int], Optional[str])):  # noqa: UP045
+            return "a pair, a text or None"
+        if is_of(x, list[list[float]]):
+            return "rows"
+        return "else"
+
+    scripted = jit.script(kind)
+    cases = ([1], ["a"], {"a": 1}, {"a": 1.0}, (1, 2), (1,), (1, "a"), None, "s", 2.0, [1.0], [[1.0]], [[1]], [])
+    for x in cases:
+        assert scripted(x) == kind(x), x
+    told = [kind(x) for x in cases]
+    assert told == ["ints", "else", "else", "floats by name", *["a pair, a text or None"], "else", "else",
+                    *["a pair, a text or None"] * 2, "else", "else", "rows", "else", "ints"]  # fmt: skip
+    for bare in (list, typing.Dict, typing.Optional):  # noqa: UP006
+        with pytest.raises(RuntimeError, match="without a contained type"):
+            is_of([1], bare)
+
+    @jit.script
+    def unchanged(x: list[Any]):
+        if is_of(x, list[float]):
+            return "floats", x
+        return "else", x
+
+    made = unchanged([1, 2])
+    assert made == ("else", [1, 2]) and type(made[1][0]) is int

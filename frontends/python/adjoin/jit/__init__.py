@@ -5,6 +5,8 @@ import collections
 import io
 import sys
 import threading
+import types
+import typing
 from typing import Final  # noqa: F401
 
 from ..futures import Future
@@ -188,8 +190,33 @@ def annotate(the_type, the_value):
 
 
 def isinstance(obj, target_type):
-    """Whether obj is of a type."""
-    return builtins.isinstance(obj, target_type)
+    """isinstance(), which scripted functions use to refine a type; of ``List[int]`` and its like the elements are looked at, too."""
+    of = builtins.isinstance
+    if of(target_type, tuple):
+        return any(isinstance(obj, t) for t in target_type)
+    target_type = type(None) if target_type is None else target_type
+    origin, inside = typing.get_origin(target_type), typing.get_args(target_type)
+    if origin in (typing.Union, types.UnionType):
+        return any(isinstance(obj, t) for t in inside)
+    if target_type in (list, tuple, dict, typing.Optional) or (origin in (list, tuple, dict) and not inside):
+        name = {list: "List", tuple: "Tuple", dict: "Dict"}.get(origin or target_type, "Optional")
+        if obj != () or str(target_type) != "typing.Tuple[()]":
+            raise RuntimeError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[{_EXAMPLES[name]}]"
+            )
+    if origin is list:
+        return of(obj, list) and all(isinstance(x, inside[0]) for x in obj)
+    if origin is dict:
+        return of(obj, dict) and all(isinstance(k, inside[0]) and isinstance(v, inside[1]) for k, v in obj.items())
+    if origin is tuple:
+        if not of(obj, tuple):
+            return False
+        inside = inside[:1] * len(obj) if inside[1:] == (...,) else inside
+        return len(obj) == len(inside) and all(map(isinstance, obj, inside))
+    return of(obj, origin or target_type)
+
+
+_EXAMPLES = {"List": "int", "Tuple": "int, int", "Dict": "int, int", "Optional": "int"}
 
 
 def optimize_for_inference(mod, other_methods=None):
