@@ -238,6 +238,9 @@ def stack_module_state(models):
 
     def stacked(named):
         all_of_them = [dict(n) for n in named]
+        for k in all_of_them[0]:
+            if len({n[k].requires_grad for n in all_of_them}) != 1:
+                raise RuntimeError(f"stack_module_state: Expected {k!r} of each model to have the same .requires_grad")
         return {
             k: stack([n[k].detach() for n in all_of_them]).requires_grad_(v.requires_grad)
             for k, v in all_of_them[0].items()

@@ -14,6 +14,7 @@ from adjoin.func import (
     jvp,
     rearrange,
     replace_all_batch_norm_modules_,
+    stack_module_state,
     vjp,
 )
 
@@ -431,6 +432,19 @@ def test_cotangents_have_the_form_of_the_outputs():
     for wrong in (x, (x, x, x), ((x, [x, x]),), (x, [x])):
         with pytest.raises(RuntimeError, match=r"Expected pytree structure.*the outputs \(\*, \[\*, \*\]\)"):
             back(wrong)
+
+
+def test_models_that_are_stacked_are_alike():
+    models = [nn.Linear(2, 2) for _ in range(3)]
+    models[1].eval()
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        stack_module_state(models)
+    models[1].train()
+    models[0].weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match=r"'weight' of each model to have the same .requires_grad"):
+        stack_module_state(models)
+    with pytest.raises(RuntimeError, match="at least one model"):
+        stack_module_state([])
 
 
 @pytest.mark.parametrize("f", [jacrev, jacfwd])

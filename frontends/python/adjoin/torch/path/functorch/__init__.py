@@ -21,7 +21,9 @@ def _moved(name: str, there: str) -> object:
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> object:
-        warnings.warn(f"functorch.{name} is deprecated; use {there}.{name}", FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"functorch.{name} is deprecated. Please use `{there}.{name}` instead", FutureWarning, stacklevel=2
+        )
         return function(*args, **kwargs)
 
     return call
