@@ -296,20 +296,47 @@ Value format(Call& c) {  // (value, conversion, spec)
   return formatted(v, spec, c.machine.text_of(v));
 }
 
+// Is the value of a kind, as it is? Nothing is converted, as admit() does for arguments.
+bool is_of(const Value& v, const Kind& k) {
+  const std::string& n = k.name;
+  auto all = [](const std::vector<Value>& items, const Kind& one) {
+    return std::all_of(items.begin(), items.end(),
+                       [&](const Value& item) { return is_of(item, one); });
+  };
+  if (n == "Optional") return is<None>(v) || k.of.empty() || is_of(v, k.of[0]);
+  if (n == "Union")
+    return std::any_of(k.of.begin(), k.of.end(), [&](const Kind& one) { return is_of(v, one); });
+  if (n == "float") return is<double>(v);
+  if (n == "complex") return is<std::complex<double>>(v);
+  if (n == "device") return is<DLDevice>(v);
+  if (n == "range") return is<Range>(v);
+  if (n == "List") {
+    auto* l = in<List>(v);
+    return l && (k.of.empty() || all(l->items, k.of[0]));
+  }
+  if (n == "Dict") {
+    auto* d = in<Dict>(v);
+    return d && (k.of.size() != 2 || std::all_of(d->items.begin(), d->items.end(), [&](auto& at) {
+                   return is_of(at.first, k.of[0]) && is_of(at.second, k.of[1]);
+                 }));
+  }
+  if (n == "Tuple") {
+    auto* t = in<Tuple>(v);
+    if (!t || k.of.empty()) return t != nullptr;
+    if (k.of.size() == 2 && k.of[1].name == "...") return all(t->items, k.of[0]);
+    if (k.of.size() != t->items.size()) return false;
+    for (size_t i = 0; i < k.of.size(); i++)
+      if (!is_of(t->items[i], k.of[i])) return false;
+    return true;
+  }
+  Value copy = v;
+  return admit(copy, k);
+}
+
 // Is the value what a list of type names says?
 Value is_instance(Call& c) {
-  for (const Value& name : items_of(c.at(1))) {
-    Value copy = c.at(0);
-    const std::string n = str_of(name);
-    if (n == "float"     ? is<double>(copy)
-        : n == "List"    ? holds<List>(copy)
-        : n == "Tuple"   ? holds<Tuple>(copy)
-        : n == "complex" ? is<std::complex<double>>(copy)
-        : n == "device"  ? is<DLDevice>(copy)
-        : n == "range"   ? is<Range>(copy)
-                         : admit(copy, read_kind(n)))
-      return true;
-  }
+  for (const Value& name : items_of(c.at(1)))
+    if (is_of(c.at(0), read_kind(str_of(name)))) return true;
   return false;
 }
 

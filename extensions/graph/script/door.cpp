@@ -183,7 +183,16 @@ aj_status* value_new(int32_t kind, aj_str name, const aj_value* items, uint32_t 
     if (kind > AJ_VALUE_TUPLE && n % 2) raise(AJ_INVALID_ARGUMENT, "value_new: a key has no value");
     auto b = std::make_unique<Box>();
     b->kind = kind, b->name = view_of(name);
-    for (uint32_t i = 0; i < n; i++) b->items.push_back(boxed(unboxed(items[i], nullptr), nullptr));
+    for (uint32_t i = 0; i < n; i++) {
+      if (items[i].tag ==
+          AJ_OBJECT) {  // made by value_new, too; its class is the program's to know
+        box_in(items[i].v.object);
+        core().retain(items[i].v.object);
+        b->items.push_back(items[i]);
+      } else {
+        b->items.push_back(boxed(unboxed(items[i], nullptr), nullptr));
+      }
+    }
     *out = object_of(std::move(b));
   });
 }

@@ -141,7 +141,7 @@ _ROOMS = (
     "torch_version", "types", "utils", "version", "xpu", "mps",
 )  # fmt: skip
 _ELSEWHERE = {
-    "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",
+    "Tag": "_op_overload", "_assert": "_functions", "default_generator": "random", "lazy": "_lazy", "finfo": "_numeric", "iinfo": "_numeric",
     "UntypedStorage": "storage", "from_file": "storage", "StorageBase": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "PyTorchFileWriter": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",

@@ -6,7 +6,7 @@ A row says what an op computes; it does not say by which name and overload PyTor
 import functools
 import types
 
-from . import _aten_only, _C
+from . import _aten_only, _C, _op_overload
 from ._op_overload import OpOverload
 from .testing._samples import Op
 
@@ -263,7 +263,7 @@ def seen(name, in_place, args):
     space = name.rpartition("::")[0]
     if space not in ("", "_", "nn"):
         if space not in ("special", "linalg", "fft"):
-            return _own(name), args, {}
+            return _own(name), *_trimmed(name, args, _signature.__wrapped__)  # it may have been defined anew
         there = f"{space}_{there}"
     there += "_" if in_place and not there.endswith("_") else ""
     func = _packet(there)._at(_overload(there, name, args))
@@ -272,10 +272,10 @@ def seen(name, in_place, args):
     return func, *_trimmed(name, args)
 
 
-def _trimmed(name, args):
+def _trimmed(name, args, signature=_signature):
     """Without what the call has left out, and with words for what has no place."""
     places, words = [], {}
-    for value, (word, default, keyword, _, listed) in zip(args, _signature(name), strict=False):
+    for value, (word, default, keyword, _, listed) in zip(args, signature(name), strict=False):
         value = list(value) if listed and isinstance(value, tuple) else value
         if keyword:
             if not _is_default(value, default):
@@ -349,6 +349,8 @@ class OpOverloadPacket:
         return self._at(overload)
 
     def __call__(self, *args, **kwargs):
+        if _op_overload.stands_for is not None and (made := _op_overload.stands_for(self, args, kwargs)) is not None:
+            return made
         return self._op(*args, **kwargs)
 
     def __deepcopy__(self, memo):

@@ -3,6 +3,7 @@
 from . import _C
 from ._dispatch_keys import DispatchKey as _Key
 from ._dispatch_keys import DispatchKeySet as _Keys
+from ._op_overload import Tag as _Tag
 from .overrides import DisableTorchFunction
 
 
@@ -44,6 +45,13 @@ def _is_torch_function_mode_enabled():
 def _len_torch_function_stack():
     """How many are."""
     return len(_C.modes())
+
+
+def _AutoDispatchBelowAutograd():
+    """A block in which nothing is recorded, and kernels of the key Autograd are passed over."""
+    from .library import _AutoDispatchBelowAutograd
+
+    return _AutoDispatchBelowAutograd()
 
 
 def _is_alias_of(input, other):
@@ -101,6 +109,7 @@ NAMES = {
     "Graph": Graph,
     "Node": Node,
     "Value": Value,
+    "_AutoDispatchBelowAutograd": _AutoDispatchBelowAutograd,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
     "_get_default_device": _get_default_device,
     "_is_alias_of": _is_alias_of,
@@ -108,6 +117,7 @@ NAMES = {
     "_len_torch_function_stack": _len_torch_function_stack,
     "_are_functorch_transforms_active": _are_functorch_transforms_active,
     "DispatchKey": _Key,
+    "Tag": _Tag,
     "DispatchKeySet": _Keys,
     "TensorBase": _C.Tensor,
     "_TensorBase": _C.Tensor,

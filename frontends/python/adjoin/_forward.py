@@ -54,8 +54,41 @@ def _zero(x):
     return _C.find_op("zeros_like")(x)
 
 
-def _checked(result):
+def _argnums(argnums, count, name):
+    """The numbers of the arguments that are meant, from 0."""
+    if isinstance(argnums, int) and not isinstance(argnums, bool):
+        if 0 <= argnums < count:
+            return (argnums,)
+        chosen = (argnums,)
+    elif not isinstance(argnums, tuple):
+        raise RuntimeError(f"{name}: argnums must be int or Tuple[int, ...], it is {argnums!r}")
+    else:
+        chosen = argnums
+    if not chosen:
+        raise RuntimeError(f"{name}: argnums must be non-empty")
+    for n in chosen:
+        if not isinstance(n, int):
+            raise RuntimeError(f"{name}: argnums must be int or a tuple of them, {n!r} is a {type(n).__name__}")
+        if not -count <= n < count:
+            raise RuntimeError(f"{name}: argnums has {n}, but only {count} positional arguments were given")
+    numbers = tuple(n % count for n in chosen)
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError(f"{name}: argnums must be unique, they are {argnums}")
+    return numbers
+
+
+def _real(name, what, tensors):
+    for x in tensors:
+        if x.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real, one is {x.dtype}; take view_as_real of it, which has a Jacobian"
+            )
+
+
+def _checked(result, name="jvp(f, primals, tangents)"):
     """The tensors of a function's result, which is made of them alone."""
+    if isinstance(result, _C.Tensor):
+        return (result,)
 
     def look(tree):
         if isinstance(tree, dict):
@@ -64,10 +97,16 @@ def _checked(result):
             for part in tree:
                 look(part)
         elif not isinstance(tree, _C.Tensor):
-            raise RuntimeError(f"jvp: the function must return tensors, it returned {type(tree).__name__}")
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, it returned {type(tree).__name__}"
+            )
 
-    look(result)
-    return _leaves(result)
+    if result is not None:
+        look(result)
+    found = [] if result is None else _leaves(result)
+    if not found:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output, it returned {result!r}")
+    return found
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
@@ -81,6 +120,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise RuntimeError(
             f"jvp: primals and tangents must be tuples, of one element too; they are {type(primals).__name__} and {type(tangents).__name__}"
         )
+    if not primals:
+        raise RuntimeError("jvp: primals and tangents must be non-empty: there is nothing to differentiate by")
     along = _leaves(tangents)
     shapes = [x.shape for x in _leaves(primals)], [x.shape for x in along]
     if shapes[0] != shapes[1]:
@@ -111,17 +152,19 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
     @_wraps(func)
     def jacobian(*args, **kwargs):
         single = isinstance(argnums, int)
-        numbers = (argnums,) if single else tuple(argnums)
+        numbers = _argnums(argnums, len(args), "jacfwd")
         chosen = _leaves([args[n] for n in numbers])
+        _real("jacfwd", "inputs", chosen)
         for x in chosen:
-            if not (x.is_floating_point() or x.is_complex()):
-                raise RuntimeError(f"jacfwd: an argument is {x.dtype}; floating or complex ones have derivatives")
+            if not x.is_floating_point():
+                raise RuntimeError(f"jacfwd: an argument is {x.dtype}; those of a floating dtype have derivatives")
         sizes = [x.numel() for x in chosen]
         count = sum(sizes)
         starts = [0, *itertools.accumulate(sizes)][:-1]
 
         def along(*tangents):
-            _, moved, aux = _pushed(func, args, kwargs, numbers, tangents, has_aux)
+            result, moved, aux = _pushed(func, args, kwargs, numbers, tangents, has_aux)
+            _real("jacfwd", "outputs", _leaves(result))
             return (moved, aux) if has_aux else moved
 
         columns = vmap(along, out_dims=(0, None) if has_aux else 0, randomness=randomness, chunk_size=chunk_size)
@@ -131,7 +174,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
         def by_argument(column):
             last = column.movedim(0, -1)
             if (
-                single and args[argnums] is chosen[0] and chosen[0].dim() == 1
+                single and args[numbers[0]] is chosen[0] and chosen[0].dim() == 1
             ):  # the columns are the argument's as they are
                 return last
             parts = iter(

@@ -1,5 +1,18 @@
 """adjoin._op_overload: an op under the name of one overload, as programs for PyTorch name it: ``torch.ops.aten.add.Tensor``."""
 
+import enum
+
+stands_for = None  # of fx, once it is loaded: a call with a proxy is a step of its graph
+
+Tag = enum.Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace_view maybe_aliasing_or_mutating "
+    "needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded pointwise "
+    "pt2_compliant_tag reduction view_copy",
+    module="torch",
+)
+Tag.__doc__ = """What somebody says of an op that he defines; ``torch.ops.space.name.default.tags`` tells it."""
+
 
 class OpOverload:
     """One overload: callable, with the names and the schema that programs ask for."""
@@ -14,6 +27,8 @@ class OpOverload:
         self.__doc__ = getattr(op, "__doc__", None)
 
     def __call__(self, *args, **kwargs):
+        if stands_for is not None and (made := stands_for(self, args, kwargs)) is not None:
+            return made
         return self._op(*args, **kwargs)
 
     def _arguments(self):
@@ -21,6 +36,11 @@ class OpOverload:
         from .testing._samples import Op
 
         return Op(self._rows()[0]["name"]).params
+
+    def _results(self):
+        from .testing._samples import Op
+
+        return Op(self._rows()[0]["name"]).results
 
     def _words(self):
         return [p.name for p in self._arguments()]
@@ -43,12 +63,25 @@ class OpOverload:
 
     @property
     def tags(self):
-        """Words about it: none are kept here."""
-        return []
+        """What was said of an op that was defined in Python."""
+        from .library import _definitions
+
+        found = _definitions.get(self._qualified)
+        return list(found.tags) if found else []
 
     def name(self):
         """Space, name and overload: ``aten::add.Tensor``."""
         return self._qualified + ("" if self._overloadname == "default" else f".{self._overloadname}")
+
+    @property
+    def _name(self):
+        return self.name()
+
+    @property
+    def _defined_in_python(self):
+        from .library import _definitions
+
+        return self._qualified in _definitions
 
     def __repr__(self):
         return f"<OpOverload(op='{self._qualified.replace('::', '.')}', overload='{self._overloadname}')>"
@@ -81,6 +114,7 @@ class Schema:
 
     def __init__(self, overload, text):
         self.name, self.overload_name = overload._qualified, overload._overloadname.replace("default", "")
+        self.returns = overload._results()
         self.arguments, self._text = overload._arguments(), f"{overload.name()}{text[text.index('(') :]}"
 
     @property

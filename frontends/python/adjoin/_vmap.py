@@ -249,13 +249,18 @@ def loops(mode=None):
 def stack_module_state(models):
     """(parameters, buffers): dictionaries of the stacked parameters and buffers of models of one kind."""
     if not models:
-        raise RuntimeError("stack_module_state: expected at least one model, got 0")
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0")
     if len({type(m) for m in models}) != 1:
-        raise RuntimeError("stack_module_state: expected all models to be of the same class")
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class")
+    if len({m.training for m in models}) != 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode")
     stack = _C.find_op("stack")
 
     def stacked(named):
         all_of_them = [dict(n) for n in named]
+        for k in all_of_them[0]:
+            if len({n[k].requires_grad for n in all_of_them}) != 1:
+                raise RuntimeError(f"stack_module_state: Expected {k!r} of each model to have the same .requires_grad")
         return {
             k: stack([n[k].detach() for n in all_of_them]).requires_grad_(v.requires_grad)
             for k, v in all_of_them[0].items()

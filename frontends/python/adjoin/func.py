@@ -5,7 +5,7 @@ import functools
 import adjoin
 
 from . import _C
-from ._forward import _fill, _leaves, _map, jacfwd, jvp
+from ._forward import _argnums, _checked, _fill, _leaves, _map, _real, jacfwd, jvp
 from ._rearrange import rearrange
 from ._vmap import _wraps, loops, stack_module_state, vmap
 from ._vmap import enter as enter_batch
@@ -67,6 +67,15 @@ def _derivatives(outputs, leaves, weights=None, recorded=True, again=True):
     return [adjoin.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
 
 
+def _with_aux(result, name):
+    if not (isinstance(result, tuple) and len(result) == 2):
+        told = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple (output, aux) if has_aux is True, it is {told}"
+        )
+    return result
+
+
 class _Called:
     """A call of a function, a part of whose arguments are inputs of derivatives; to be used with gradients enabled."""
 
@@ -79,16 +88,15 @@ class _Called:
         self.result, self.aux = result, aux
 
     @classmethod
-    def of(cls, func, argnums, has_aux, args, kwargs, recording):
+    def of(cls, func, argnums, has_aux, args, kwargs, recording, name="grad_and_value"):
         """func of the arguments, those number ``argnums`` as inputs."""
         recorded = recording and (_C.tree_recorded(args) or _C.tree_recorded(kwargs))
+        numbers = _argnums(argnums, len(args), name)
         args, leaves = list(args), []
-        for n in (argnums,) if isinstance(argnums, int) else tuple(argnums):
+        for n in numbers:
             args[n] = _C.transform_inputs(args[n], leaves)
         result = func(*args, **kwargs)
-        aux = None
-        if has_aux:
-            result, aux = result
+        result, aux = _with_aux(result, f"{name}(f)(*args)") if has_aux else (result, None)
         closes = recording and not recorded and _C.tree_reaches(result, leaves)
         return cls(argnums, args, leaves, recording, recorded, closes, result, aux)
 
@@ -162,7 +170,7 @@ def grad(func, argnums=0, has_aux=False):
     return derivative
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """A function that returns the Jacobian of func: for each tensor of its result (and each of several ``argnums``) a
     tensor of the result's and the argument's dimensions. One backward pass takes all rows, or ``chunk_size`` of them."""
     if chunk_size is not None and chunk_size <= 0:
@@ -171,6 +179,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     plain = type(argnums) is int and not has_aux and chunk_size is None
 
     def derivative(call):
+        _real("jacrev", "inputs", call.leaves)
+        _real("jacrev", "outputs", _checked(call.result, "jacrev: vjp(f, *primals)"))
         recorded = call.depended_on()
 
         def rows_of(output):
@@ -188,7 +198,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             return made
         recording = _C.is_grad_enabled()
         with adjoin.enable_grad():
-            made, aux = derivative(_Called.of(func, argnums, has_aux, args, kwargs, recording))
+            made, aux = derivative(_Called.of(func, argnums, has_aux, args, kwargs, recording, "jacrev"))
         return (made, aux) if has_aux else made
 
     return jacobian
@@ -196,7 +206,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
 
 def _shaped(rows, output, x):
     """Rows, one for each element of the output, as a tensor of the output's and the argument's dimensions."""
-    if output.dim() == 1 and x.dim() == 1 and output.numel() != 1:  # of one element they are as the argument
+    if output.dim() == x.dim() == 1 and rows.dim() == 2:  # of one element they are as the argument
         return rows
     return rows.reshape(output.shape + x.shape)
 
@@ -262,6 +272,19 @@ def _moved(weights, pulled, tangents):
     return _map(weights, lambda w: next(found) if w.requires_grad else adjoin.zeros_like(w))
 
 
+def _alike(tree, other):
+    """Have two trees the same form?"""
+    if isinstance(tree, adjoin.Tensor):
+        return isinstance(other, adjoin.Tensor)
+    from .utils import _pytree as pytree
+
+    return pytree.tree_structure(tree) == pytree.tree_structure(other)
+
+
+def _form(tree):
+    return str(_map(tree, lambda _: "*")).replace("'*'", "*")
+
+
 def vjp(func, *primals, has_aux=False):
     """``func(*primals)`` and a function that takes gradients of the result and returns those of the primals."""
     for primal in primals:
@@ -273,17 +296,24 @@ def vjp(func, *primals, has_aux=False):
     with adjoin.enable_grad():
         inputs = _C.transform_inputs(primals, leaves)
         result = func(*inputs)
-        outputs, aux = result if has_aux else (result, None)
+        outputs, aux = _with_aux(result, "vjp(f, *primals)") if has_aux else (result, None)
+    _checked(outputs, "vjp(f, *primals)")
     ends, around = _leaves(outputs), _C.transform_recorded(outputs)
     outputs, aux = _outputs((outputs, aux), recorded, recording, leaves)
     closes = recorded or _C.tree_recorded(outputs)
 
-    def pull_back(cotangents):
-        recording = _C.is_grad_enabled()
+    def pull_back(cotangents, retain_graph=True, create_graph=None):
+        recording = _C.is_grad_enabled() if create_graph is None else create_graph
+        given = _leaves(cotangents)
+        if len(given) != len(ends) or not _alike(outputs, cotangents):
+            raise RuntimeError(
+                f"vjp: Expected pytree structure of cotangents to be the same as that of the outputs: they are {_form(cotangents)}, "
+                f"the outputs {_form(outputs)}"
+            )
         with adjoin.enable_grad():
             kept = recording and (closes or _C.tree_recorded(cotangents))
             along = kept or around or _C.transform_recorded(cotangents)
-            found = _fill(inputs, _derivatives(ends, leaves, _leaves(cotangents), along))
+            found = _fill(inputs, _derivatives(ends, leaves, given, along))
         return _outputs(found, kept)
 
     return (outputs, pull_back, aux) if has_aux else (outputs, pull_back)

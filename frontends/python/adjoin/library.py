@@ -7,11 +7,14 @@ An op of this kind stands in the registry like any other: every language that lo
 import collections.abc
 import contextlib
 import inspect
+import logging
 import re
+import threading
 import types
 import typing
 
-from . import _C
+from . import _aten, _C
+from ._op_overload import Tag
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
 
@@ -21,6 +24,9 @@ _DEVICES = {
     "Meta": "meta",
     "CompositeExplicitAutograd": "",
     "CompositeImplicitAutograd": "recorded",
+    "Autograd": "autograd",
+    "AutogradCPU": "autograd cpu",
+    "AutogradCUDA": "autograd cuda",
 }
 _WORDS = {
     "SymInt": "int",
@@ -39,6 +45,28 @@ _PLAIN = {
     _C.device: "device",
 }
 _definitions = {}
+
+
+class _Below(threading.local):
+    on = False
+
+
+_below = _Below()
+
+
+class _AutoDispatchBelowAutograd:
+    """In a ``with`` block nothing is recorded, and kernels of the key Autograd are passed over: they call the op again."""
+
+    def __enter__(self):
+        self._before, _below.on = _below.on, True
+        self._tape = _C.no_grad()
+        self._tape.__enter__()
+
+    def __exit__(self, *exc):
+        _below.on = self._before
+        self._tape.__exit__(*exc)
+
+
 _waiting = {}  # name of an op that nobody has defined yet -> what register_fake was given for it
 
 
@@ -128,6 +156,10 @@ class _Context:
         """False: gradients that are zero arrive as None."""
         self._node.set_materialize_grads(on)
 
+    def mark_non_differentiable(self, *tensors):
+        """Results that have no gradient."""
+        self._node.mark_non_differentiable(*tensors)
+
     @property
     def saved_tensors(self):
         """What save_for_backward was given."""
@@ -141,6 +173,10 @@ class _Context:
         return tuple(w if listed else any(w) for w, listed in zip(some, self._node.lists, strict=True))
 
 
+def _each(results):
+    return results if isinstance(results, (list, tuple)) else [results]
+
+
 class _Recorded(Function):
     """The node of a call: tensors stand flat among its arguments."""
 
@@ -148,15 +184,18 @@ class _Recorded(Function):
     def forward(node, definition, args, kept, *tensors):
         results = definition.run(args)
         kept.append(results)
+        parts = [results] if len(Op(definition.name).results) == 1 else _each(results)
+        node.form = [len(r) if isinstance(r, (list, tuple)) else isinstance(r, _C.Tensor) and -1 for r in parts]
         node.definition, node.user = definition, _Context(node)
         node.counts = [len(tensors_in([a])) if isinstance(a, (list, tuple)) or tensors_in([a]) else 0 for a in args]
         node.lists = [isinstance(a, (list, tuple)) for a in args]
         if definition.setup:
             given = inspect.signature(definition.setup).parameters
-            names = {"inputs": tuple(args), "output": results}
+            places, words = definition.by_word(args)
+            names = {"inputs": tuple(places), "keyword_only_inputs": words, "output": results}
             definition.setup(node.user, **{k: v for k, v in names.items() if k in given})
         node.user.__dict__["_node"] = None  # the node owns it, not the other way round
-        flat = tensors_in(results if isinstance(results, (tuple, list)) else [results])
+        flat = tensors_in(_each(results))
         return tuple(flat) if len(flat) > 1 else flat[0]
 
     @staticmethod
@@ -167,13 +206,19 @@ class _Recorded(Function):
                 f"{definition.name}: no derivative is registered; give it one with register_autograd, or detach the inputs"
             )
         node.user.__dict__["_node"] = node
-        given = definition.backward(node.user, *grads)
+        left = iter(grads)
+        taken = [None if n is False else next(left) if n == -1 else [next(left) for _ in range(n)] for n in node.form]
+        given = definition.backward(node.user, *taken)
         node.user.__dict__["_node"] = None
         given = given if isinstance(given, tuple) else (given,)
-        if len(given) != len(node.counts):
+        wanted = len(node.counts) - len(definition.words)
+        if len(given) < wanted and not any(node.counts[len(given) : wanted]):  # numbers at the end may be left out
+            given += (None,) * (wanted - len(given))
+        if len(given) != wanted:
             raise RuntimeError(
-                f"{definition.name}: its backward returned {len(given)} gradients, the op has {len(node.counts)} arguments"
+                f"{definition.name}: its backward returned {len(given)} gradients, the op has {wanted} arguments"
             )
+        given += (None,) * len(definition.words)
         flat = [None, None, None]
         for grad, count, listed in zip(given, node.counts, node.lists, strict=True):
             flat += ([None] * count if grad is None else list(grad)) if listed else [grad] * bool(count)
@@ -191,7 +236,9 @@ class _Batched(Function):
     def vmap(info, in_dims, definition, args, *tensors):
         given, dims = iter(tensors), iter(in_dims[2:])
         whole = [_put(a, given) for a in args]
-        return definition.batched(info, tuple(_put(a, dims) if tensors_in([a]) else None for a in args), *whole)
+        places, words = definition.by_word(whole)
+        where = tuple(_put(a, dims) if tensors_in([a]) else None for a in args)
+        return definition.batched(info, where[: len(places)], *places, **words)
 
 
 def _put(arg, items):
@@ -211,19 +258,35 @@ class _Definition:
 
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
-        self.batched, self.autocast = None, {}
+        self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
+        self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
         if name in _waiting:
             self.kernels["meta"] = _waiting.pop(name)
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
         _C.define_op(f"python:{name}", schema, doc or "", words, self)
         self.params = Op(name).params
         self.written = [i for i, p in enumerate(self.params) if p.written]
+        self.words = [word for word, _, keyword, _, _ in _aten._signature.__wrapped__(name) if keyword]
+        self.gives_back = "!" in schema.partition("->")[2]
         _definitions[name] = self
 
+    def by_word(self, args):
+        """The arguments as kernels take them: by place, and by word what the schema has behind the star."""
+        if not self.words:
+            return args, {}
+        count = len(args) - len(self.words)
+        return args[:count], dict(zip(self.words, args[count:], strict=True))
+
+    def _called(self, kernel, args):
+        places, words = self.by_word(args)
+        return kernel(*places, **words)
+
     def __call__(self, *args):
-        if "recorded" in self.kernels:
-            return self.kernels["recorded"](*args)
         tensors = tensors_in(args)
+        if not _below.on and (kernel := self._above_the_tape(tensors)) is not None:
+            return self._called(kernel, args)
+        if "recorded" in self.kernels:
+            return self._called(self.kernels["recorded"], args)
         if self.autocast and tensors and (dtype := self.autocast.get(tensors[0].device.type)) is not None:
             from .amp.autocast_mode import autocast, is_autocast_enabled
 
@@ -241,6 +304,12 @@ class _Definition:
         recorded = _Recorded.apply(self, args, kept, *tensors) if self.gives_tensors() else kept.append(self.run(args))
         several = iter(recorded if isinstance(recorded, tuple) else [recorded])
         return self.placed(kept[0], several)
+
+    def _above_the_tape(self, tensors):
+        if not any(key.startswith("autograd") for key in self.kernels):
+            return None
+        device = tensors[0].device.type if tensors else "cpu"
+        return self.kernels.get(f"autograd {device}", self.kernels.get("autograd"))
 
     def gives_tensors(self):
         """Whether a result can carry a gradient."""
@@ -268,14 +337,32 @@ class _Definition:
         if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
             args = mapped(lambda t: t.detach() if t.requires_grad else t, args, {})[0]
         with _C.no_grad():
-            results = kernel(*args)
+            results = self._called(kernel, args)
         for t, version in versions:
             if t._version == version:
                 _C.bump_version(t)
-        given = {id(t) for t in [*tensors, *tensors_in(args)]}
-        if any(id(r) in given for r in tensors_in(results if isinstance(results, (tuple, list)) else [results])):
-            raise RuntimeError(f"{self.name}: it returned one of its arguments; return a copy: .clone()")
+        self._refuse_aliases(kernel, results, args, tensors, versions)
+        if kernel in self.may_alias:
+            given = {id(t) for t in [*tensors, *tensors_in(args)]} - {id(t) for t, _ in versions}
+            if any(id(r) in given for r in tensors_in(_each(results))):
+                return self.placed(results, (t.view_as(t) if id(t) in given else t for t in tensors_in(_each(results))))
         return results
+
+    def _refuse_aliases(self, kernel, results, args, tensors, versions):
+        if kernel in self.may_alias:
+            return
+        given = [*tensors, *tensors_in(args)]
+        given = [t for t in given if not self.gives_back or all(t is not v for v, _ in versions)]
+        places = {id(t) for t in given}, {_place(t) for t in given} - {0}
+        if any(id(r) in places[0] or _place(r) in places[1] for r in tensors_in(_each(results))):
+            raise RuntimeError(
+                f"{self.name}: results may not alias arguments: it returned one of its arguments, or a view of one; return a copy: .clone()"
+            )
+
+
+def _place(tensor):
+    """What tensors of one memory share; 0 without memory."""
+    return tensor._storage_info()[3] if tensor.device.type != "meta" and tensor.numel() else 0
 
 
 class CustomOpDef:
@@ -284,6 +371,7 @@ class CustomOpDef:
     def __init__(self, definition, function):
         self._definition, self._qualname, self._init_fn = definition, definition.name, function
         self._namespace, self._name = definition.name.split("::")
+        self._off = {}  # devices whose kernels are disabled
         self.__doc__, self.__name__ = function.__doc__, self._name
 
     def __call__(self, *args, **kwargs):
@@ -301,6 +389,30 @@ class CustomOpDef:
     def register_kernel(self, device_types, fn=None, /):
         """What runs on these devices; as a decorator too."""
         return register_kernel(self, device_types, fn)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """In a ``with`` block the kernel of register_kernel for the device serves, or the op's own function does."""
+        kernels, log = self._definition.kernels, logging.getLogger("torch._library.custom_ops")
+        before = dict(kernels)
+        known, off = device_type in kernels, device_type in self._off
+        if not known and not off:
+            log.warning("set_kernel_enabled: no kernel was registered for this device type: %s, %s", self, device_type)
+        elif enabled == known:
+            log.warning("set_kernel_enabled: the kernel is already %s: %s", "enabled" if enabled else "disabled", self)
+        elif enabled:
+            kernels[device_type] = self._off[device_type]
+        else:
+            self._off[device_type] = kernels.pop(device_type)
+        try:
+            yield
+        finally:
+            kernels.clear()
+            kernels.update(before)
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        """What the op does in a mode, or with tensors of a class, that has a ``__torch_dispatch__``."""
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def register_fake(self, fn, /):
         """Shapes and dtypes from tensors without data."""
@@ -339,6 +451,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
 
 def _adapted(schema):
+    schema = re.sub(r"\)\s*->\s*", ") -> ", schema)
     return re.sub(r"\b(" + "|".join(_WORDS) + r")\b", lambda m: _WORDS[m[0]], schema)
 
 
@@ -388,7 +501,12 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     return _decorated(func, lambda f: kernels.update(meta=f))
 
 
-register_meta = impl_abstract = register_fake
+register_meta = register_fake
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The older name of register_fake."""
+    return register_fake(qualname, func)
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
@@ -396,6 +514,10 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     if _brought(op):
         return
     definition = _definition_of(op, "register_autograd")
+    if any(p.name in definition.words and p.tensor for p in definition.params):
+        raise NotImplementedError(
+            f"register_autograd: {definition.name} has kwarg-only Tensor args, which get no gradient; put them before the star"
+        )
     if definition.written:
         raise RuntimeError(
             f"register_autograd: {definition.name} writes to its arguments; ops that do have no derivative"
@@ -407,6 +529,15 @@ def register_vmap(op, func=None, /, *, lib=None):
     """What an op does for a batch: func(info, in_dims, *args) gives (results, out_dims), as Function.vmap does."""
     definition = _definition_of(op, "register_vmap")
     return _decorated(func, lambda f: setattr(definition, "batched", f))
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """What an op does in a mode (``func(mode, func, types, args, kwargs)``), or with tensors of a class
+    (``func(cls, func, types, args, kwargs)``), in the place of its ``__torch_dispatch__``."""
+    from .utils import _python_dispatch
+
+    name = _name_of(op)
+    return _decorated(func, lambda f: _python_dispatch.rules.update({(name, torch_dispatch_class): f}))
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
@@ -458,7 +589,11 @@ class Library:
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
-            raise ValueError(f"Library: kind is {kind!r}; DEF, FRAGMENT and IMPL are known")
+            raise ValueError(f"Library: Unsupported kind {kind!r}; DEF, FRAGMENT and IMPL are known")
+        if ns in ("prim", "aten") and kind == "DEF" or ns == "prim":
+            raise ValueError(
+                f"Library: {ns!r} is a reserved namespace, whose ops nobody else defines; choose a name of your own"
+            )
         self.ns, self.kind, self.dispatch_key, self._registered = ns, kind, dispatch_key, []
 
     def define(self, schema, alias_analysis="", *, tags=()):
@@ -469,20 +604,36 @@ class Library:
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
         """A kernel: dispatch_key is CPU, CUDA, Meta, CompositeExplicitAutograd or CompositeImplicitAutograd."""
-        name = f"{self.ns}::{(_name_of(op_name) or op_name).split('::')[-1]}"
+        if not callable(fn):
+            raise TypeError(f"Library.impl: Input function is required to be a callable, it is {type(fn).__name__}")
+        if self.dispatch_key and dispatch_key and dispatch_key != self.dispatch_key:
+            raise RuntimeError(
+                f"Library.impl: the key {dispatch_key!r} is inconsistent with the dispatch key of the library, {self.dispatch_key!r}; "
+                "leave one out"
+            )
+        given = _name_of(op_name) or op_name
+        space, _, short = given.rpartition("::")
+        if space and space != self.ns:
+            raise RuntimeError(
+                f"Library.impl: the operator name does not match namespace: {given!r} is not of {self.ns!r}; use Library({space!r}, 'IMPL')"
+            )
+        name = f"{self.ns}::{short.removesuffix('.default')}"
         if _brought(name):
             return
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if fn is fallthrough_kernel:
-            _definition_of(f"{self.ns}::{op_name.split('::')[-1]}", "Library.impl").kernels.pop(
-                _DEVICES.get(key, key), None
-            )
+            _definition_of(name, "Library.impl").kernels.pop(_DEVICES.get(key, key), None)
             return
         if key not in _DEVICES:
             raise ValueError(
                 f"Library.impl: the key {key!r} has no place here; {', '.join(_DEVICES)} have; derivatives: register_autograd"
             )
+        if (name, _DEVICES[key]) in self._registered and not allow_override:
+            raise RuntimeError(
+                f"Library.impl: there is already a kernel registered from python for {name} and {key}; allow_override=True replaces it"
+            )
         register_kernel(name, [key], fn)
+        _definitions[name].may_alias.add(fn)
         self._registered.append((name, _DEVICES[key]))
 
     def _destroy(self):

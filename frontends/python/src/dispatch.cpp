@@ -284,6 +284,12 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+std::atomic<int> watching;
+
+void watch_values(uint64_t mask, int more) {
+  if (mask == key) watching.fetch_add(more, std::memory_order_relaxed);
+}
+
 bool wrap_instance(aj_tensor* steal, PyObject** out) {
   const Instance* held = instance_of(steal);
   if (!held) return false;

@@ -188,6 +188,14 @@ PyObject* register_post_accumulate(PyObject* self, PyObject* f) {
   return hook_on_tensor(self, f, AJ_HOOK_POST_ACCUMULATE);
 }
 
+// A tensor with memory becomes one of the class: its __torch_dispatch__ is not called, which is
+// told.
+bool told_of_memory(aj_tensor* t, PyObject* cls) {
+  if (!is_strided(t) || !PyObject_HasAttrString(cls, "__torch_dispatch__")) return true;
+  Ref done(call_helper("adjoin.utils._python_dispatch", "_with_memory", &cls, 1));
+  return static_cast<bool>(done);
+}
+
 PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("_make_subclass", 3, 2, {"cls", "data", "require_grad"});
   PyObject* a[3];
@@ -198,7 +206,8 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     return nullptr;
   }
   HeldTensor t;
-  if (failed(autograd->detach(tensor_of(a[1]), t.out()))) return nullptr;
+  if (!told_of_memory(tensor_of(a[1]), a[0]) || failed(autograd->detach(tensor_of(a[1]), t.out())))
+    return nullptr;
   bool on = truth(a[2], false);
   if (PyErr_Occurred() || (on && failed(autograd->set_requires_grad(t.get(), 1)))) return nullptr;
   return wrap_as(reinterpret_cast<PyTypeObject*>(a[0]), t.release());
@@ -211,6 +220,7 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
     PyErr_SetString(PyExc_TypeError, "as_subclass: wanted a subclass of Tensor");
     return nullptr;
   }
+  if (!told_of_memory(tensor_of(self), cls)) return nullptr;
   aj_tensor* t = call_row(alias_row, tensor_of(self));
   return t ? wrap_as(reinterpret_cast<PyTypeObject*>(cls), t) : nullptr;
 }

@@ -1,5 +1,6 @@
 // frontends/python/src/operate.cpp: what an operator does with the process: plugins, lock files,
 // who served which op, dispatch keys.
+#include "dispatch.hpp"
 #include "op.hpp"
 #include "parse.hpp"
 
@@ -66,6 +67,7 @@ PyObject* include_key(PyObject*, PyObject* args) {
     return PyErr_Format(PyExc_KeyError, "include_key: no dispatch key is called '%s'", name);
   dispatch->thread_keys(&include, &exclude);
   dispatch->set_thread_keys(on ? include | mask : include & ~mask, exclude);
+  watch_values(mask, (on != 0) - ((include & mask) != 0));
   return PyBool_FromLong((include & mask) != 0);
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "device.hpp"
+#include "dispatch.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
 
@@ -142,11 +143,16 @@ PyObject* number_at(const void* p, DLDataType d) {
 
 namespace {
 
-// What the class of a tensor without memory says of it in its __torch_dispatch__; NULL without an
-// error if it says nothing.
-PyObject* number_by_class(aj_tensor* t) {
+// Is a __torch_dispatch__ to be asked: that of a tensor without memory, or of a mode?
+bool told_by_others(aj_tensor* t) {
+  return !is_strided(t) || watching.load(std::memory_order_relaxed) != 0;
+}
+
+// What it says; NULL without an error if there is none.
+PyObject* number_told(aj_tensor* t) {
   Ref self(wrap_borrowed(t));
-  if (!self || is_exact_tensor(self.get())) return nullptr;
+  if (!self || (is_exact_tensor(self.get()) && !watching.load(std::memory_order_relaxed)))
+    return nullptr;
   PyObject* object = self.get();
   Ref told(call_helper("adjoin.utils._python_dispatch", "_number", &object, 1));
   return told.get() == Py_NotImplemented ? nullptr : told.release();
@@ -156,8 +162,8 @@ PyObject* number_by_class(aj_tensor* t) {
 
 PyObject* item_of(aj_tensor* t) {
   Element e;
-  if (unlikely(!is_strided(t) && core->tensor_numel(t) == 1)) {
-    PyObject* told = number_by_class(t);
+  if (unlikely(told_by_others(t) && core->tensor_numel(t) == 1)) {
+    PyObject* told = number_told(t);
     if (told || PyErr_Occurred()) return told;
   }
   return read_one(t, &e) ? number_at(&e, t->dl.dtype) : nullptr;
@@ -312,7 +318,7 @@ int tensor_bool(PyObject* self) {
     return -1;
   }
   Element e;
-  if (unlikely(!is_strided(t))) {
+  if (unlikely(told_by_others(t))) {
     Ref number(item_of(t));
     return number ? PyObject_IsTrue(number.get()) : -1;
   }

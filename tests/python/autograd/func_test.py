@@ -14,6 +14,7 @@ from adjoin.func import (
     jvp,
     rearrange,
     replace_all_batch_norm_modules_,
+    stack_module_state,
     vjp,
 )
 
@@ -368,3 +369,87 @@ def test_strict_functional_call_counts_tied_names(functional_call):
     assert functional_call(Tied(), given, adjoin.ones(1, 2), strict=True).tolist() == [[2.0, 2.0]]
     with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'two.weight'"):
         functional_call(Tied(), given, adjoin.ones(1, 2), strict=True, tie_weights=False)
+
+
+@pytest.mark.parametrize("f", [grad, jacrev, jacfwd])
+def test_numbers_of_arguments(f):
+    def product(a, b):
+        return a * b
+
+    a, b = adjoin.tensor(2.0), adjoin.tensor(3.0)
+    assert f(product, argnums=-1)(a, b) == 2 and [x.item() for x in f(product, argnums=(-1, 0))(a, b)] == [2, 3]
+    for numbers, words in (
+        (-3, "but only 2"),
+        (2, "but only 2"),
+        ([0], "int or Tuple"),
+        (0.0, "int or Tuple"),
+        (("0",), "must be int"),
+        ((1, -1), "must be unique"),
+        ((), "must be non-empty"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            f(product, argnums=numbers)(a, b)
+
+
+def test_rows_of_one_element():
+    """The Jacobian of one element by a vector has two dimensions."""
+    made = jacrev(lambda x, y: (y.sum(), x * y, y.sum(0, keepdim=True)), (0, 1))(adjoin.tensor(2.0), adjoin.ones(1))
+    assert [tuple(x.shape) for pair in made for x in pair] == [(), (1,), (1,), (1, 1), (1,), (1, 1)]
+    x = adjoin.tensor([1.0, 2.0, 3.0])
+    assert jacrev(lambda x: (x * x).sum(0, keepdim=True))(x).tolist() == [[2, 4, 6]]
+
+
+def test_what_a_function_gives():
+    x = adjoin.ones(2)
+    for made in (None, (), [], {}):
+        for call in (
+            lambda: vjp(lambda _: made, x),
+            lambda: jvp(lambda _: made, (x,), (x,)),
+            lambda: jacrev(lambda _: made)(x),
+            lambda: jacfwd(lambda _: made)(x),
+        ):
+            with pytest.raises(RuntimeError, match="non-empty output"):
+                call()
+    for made in (1, "text", [x, 2.0]):
+        for call in (lambda: vjp(lambda _: made, x), lambda: jacrev(lambda _: made)(x)):
+            with pytest.raises(RuntimeError, match="only tensors"):
+                call()
+    for call in (
+        lambda: grad(lambda t: [t.sum(), t], has_aux=True)(x),
+        lambda: jacrev(lambda t: (t, t, t), has_aux=True)(x),
+        lambda: vjp(lambda t: t, x, has_aux=True),
+    ):
+        with pytest.raises(RuntimeError, match=r"should be a tuple \(output, aux\)"):
+            call()
+    with pytest.raises(RuntimeError, match="non-empty"):
+        jvp(adjoin.sin, (), ())
+
+
+def test_cotangents_have_the_form_of_the_outputs():
+    x = adjoin.ones(())
+    _, back = vjp(lambda x: (x, [2 * x, 3 * x]), x)
+    assert back((x, [x, x]))[0] == 6 and back((x, [x, x]), True, True)[0] == 6
+    for wrong in (x, (x, x, x), ((x, [x, x]),), (x, [x])):
+        with pytest.raises(RuntimeError, match=r"Expected pytree structure.*the outputs \(\*, \[\*, \*\]\)"):
+            back(wrong)
+
+
+def test_models_that_are_stacked_are_alike():
+    models = [nn.Linear(2, 2) for _ in range(3)]
+    models[1].eval()
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        stack_module_state(models)
+    models[1].train()
+    models[0].weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match=r"'weight' of each model to have the same .requires_grad"):
+        stack_module_state(models)
+    with pytest.raises(RuntimeError, match="at least one model"):
+        stack_module_state([])
+
+
+@pytest.mark.parametrize("f", [jacrev, jacfwd])
+def test_jacobians_are_real(f):
+    with pytest.raises(RuntimeError, match="inputs to be real.*view_as_real"):
+        f(adjoin.conj)(adjoin.ones(2, dtype=adjoin.complex64))
+    with pytest.raises(RuntimeError, match="outputs to be real"):
+        f(lambda x: x * 0.5j)(adjoin.ones(2))

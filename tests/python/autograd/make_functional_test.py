@@ -1,5 +1,8 @@
 """tests/python/autograd/make_functional_test.py: functorch's older functions: modules as functions of tuples of tensors."""
 
+import subprocess
+import sys
+
 import adjoin
 import pytest
 from adjoin import nn
@@ -57,3 +60,22 @@ def test_an_ensemble():
             combine_state_for_ensemble(given)
     with pytest.warns(FutureWarning, match="functional_call"):
         make_functional(models[0])
+
+
+def test_what_went_to_func_warns():
+    """The package functorch itself, which the alias brings."""
+    program = """
+import warnings
+import adjoin.torch
+adjoin.torch.install()
+import functorch, torch
+x = torch.ones(2)
+for name, f in dict(grad=torch.sum, vjp=None, jacrev=torch.sin, vmap=torch.sin, hessian=torch.sum).items():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        made = functorch.vjp(torch.sin, x)[1](x) if f is None else getattr(functorch, name)(f)(x)
+    assert [w.category for w in told] == [FutureWarning] and f"functorch.{name} is deprecated" in str(told[0].message), told
+assert "sin" in functorch.make_fx(torch.sin)(x).code and functorch.grad.__name__ == "grad"
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert not done.returncode, done.stderr

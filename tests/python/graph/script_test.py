@@ -3,10 +3,13 @@ not in the subset is refused at its line."""
 
 import copy
 import dataclasses
+import enum
 import io
 import math
 import random
 import subprocess
+import typing
+from typing import Any, Optional
 
 import adjoin
 import pytest
@@ -506,3 +509,154 @@ def test_dataclasses_and_static_methods():
     scripted = jit.script(Statics())
     assert scripted(adjoin.ones(2)).tolist() == [4, 4] and scripted.eval()(adjoin.ones(2)).tolist() == [8, 8]
     assert scripted.by == 3
+
+
+@jit.script
+class Pair:
+    def __init__(self, a: int, b: int):
+        self.a = a
+        self.b = b
+
+    def sum(self) -> int:
+        return self.a + self.b
+
+
+def test_instances_of_scripted_classes_are_arguments():
+    """An annotation names the class, nothing else in the function does."""
+
+    @jit.script
+    def one(pair: Pair) -> int:
+        pair.a = 10
+        return pair.sum()
+
+    @jit.script
+    def many(pairs: list[Pair], by_name: dict[str, Pair]) -> int:
+        total = 0
+        for pair in pairs:
+            total += pair.sum()
+        return total + by_name["it"].sum()
+
+    pair = Pair(1, 2)
+    assert one(pair) == 12 and pair.a == 1  # a copy
+    assert many([pair, Pair(3, 4)], {"it": pair}) == 13 and many([], {"it": Pair(0, 1)}) == 1
+
+    @jit.script
+    def nested(pairs: list[list[Pair]]) -> list[Pair]:
+        return [pairs[0][1]]
+
+    (made,) = nested([[pair, Pair(3, 4)]])
+    assert type(made) is Pair and made.sum() == 7
+
+
+class Halves(jit.ScriptModule):
+    """A class of the older form: it is compiled when it is saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(adjoin.tensor([1.0, 2.0]))
+
+    @jit.script_method
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * self.w
+        return x + self.w
+
+
+def test_a_class_of_script_modules_is_saved():
+    made = Halves()
+    for save in (made.save, lambda file: jit.save(made, file)):
+        file = io.BytesIO()
+        save(file)
+        file.seek(0)
+        again = jit.load(file)
+        for x in (adjoin.ones(2), -adjoin.ones(2)):
+            assert same(again(x), made(x))
+
+
+class Bare(nn.Module):
+    pass
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.p = Bare(), nn.Parameter(adjoin.ones(2))
+        self.layers = nn.Sequential(nn.Identity(), nn.ReLU())
+        self.layers.add_module("empty", nn.Sequential())
+
+    def forward(self, x):
+        return self.layers(x) * self.p
+
+
+def test_a_file_keeps_modules_without_code_and_files_of_ones_own(tmp_path):
+    net = Plain()
+    scripted = jit.script(net)
+    kept = {"a.json": b"\x00\xff{}", "b/c.txt": "text"}
+    in_memory = io.BytesIO()
+    jit.save(scripted, in_memory, kept)
+    scripted.save(tmp_path / "net.aj", kept)
+    for file in (in_memory, tmp_path / "net.aj", io.BytesIO(Halves().save_to_buffer(kept))):
+        if hasattr(file, "seek"):
+            file.seek(0)
+        asked = {"b/c.txt": None, "a.json": ""}
+        again = jit.load(file, _extra_files=asked)
+        assert asked == {"a.json": b"\x00\xff{}", "b/c.txt": b"text"}
+        if "layers" in again._modules:
+            assert [n for n, _ in again.named_modules()] == [n for n, _ in net.named_modules()]
+            assert same(again(adjoin.ones(2)), net(adjoin.ones(2))) and not again.eval().layers[2].training
+    with pytest.raises(RuntimeError, match=r"no extra file 'd'.*it has a.json, b/c.txt"):
+        jit.load(tmp_path / "net.aj", _extra_files={"d": ""})
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+def test_members_of_enumerations_come_back():
+    @jit.script
+    def choose(first: bool):
+        if first:
+            return Color.RED
+        return Color.GREEN
+
+    @jit.script
+    def same_of(color: Color) -> Color:
+        return color
+
+    assert choose(True) is Color.RED and choose(False) is Color.GREEN and same_of(Color.GREEN) is Color.GREEN
+
+
+def test_types_of_elements():
+    is_of = jit.isinstance
+
+    def kind(x: Any):
+        if is_of(x, list[int]):
+            return "ints"
+        if is_of(x, dict[str, float]):
+            return "floats by name"
+        if is_of(x, (tuple[int, int], Optional[str])):  # noqa: UP045
+            return "a pair, a text or None"
+        if is_of(x, list[list[float]]):
+            return "rows"
+        return "else"
+
+    scripted = jit.script(kind)
+    cases = ([1], ["a"], {"a": 1}, {"a": 1.0}, (1, 2), (1,), (1, "a"), None, "s", 2.0, [1.0], [[1.0]], [[1]], [])
+    for x in cases:
+        assert scripted(x) == kind(x), x
+    told = [kind(x) for x in cases]
+    assert told == ["ints", "else", "else", "floats by name", *["a pair, a text or None"], "else", "else",
+                    *["a pair, a text or None"] * 2, "else", "else", "rows", "else", "ints"]  # fmt: skip
+    for bare in (list, typing.Dict, typing.Optional):  # noqa: UP006
+        with pytest.raises(RuntimeError, match="without a contained type"):
+            is_of([1], bare)
+
+    @jit.script
+    def unchanged(x: list[Any]):
+        if is_of(x, list[float]):
+            return "floats", x
+        return "else", x
+
+    made = unchanged([1, 2])
+    assert made == ("else", [1, 2]) and type(made[1][0]) is int

@@ -396,3 +396,67 @@ def test_a_tensor_without_memory_is_copied_by_its_class():
     assert not isinstance(nn.Parameter(Wrapped(adjoin.ones(1))), Special) and isinstance(
         Special(adjoin.ones(1)), nn.Parameter
     )
+
+
+def test_a_mode_sees_who_reads_a_value():
+    read = "aten._local_scalar_dense.default"
+    one = adjoin.ones(())
+    reads = (one.item, lambda: bool(one), lambda: float(one), lambda: int(one), lambda: 1 if one else 2)
+    for get in reads:
+        with Log() as log:
+            assert get() == 1
+        assert log.seen == [read]
+        assert get() == 1 and log.seen == [read]
+
+    class Two(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return 2.0 if str(func) == read else func(*args, **(kwargs or {}))
+
+    with Two():
+        assert one.item() == 2 and float(one) == 2
+    assert one.item() == 1
+
+
+def test_modes_of_the_machinery_are_told_from_others():
+    class Machinery(dispatch.TorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+    inside = dispatch.is_in_torch_dispatch_mode
+    with Machinery():
+        assert inside() and not inside(include_infra_modes=False)
+        with Log(), Machinery():
+            assert inside(include_infra_modes=False)
+    assert not inside()
+
+
+def test_a_class_is_told_that_its_tensors_have_memory():
+    class Asks(adjoin.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("not called")
+
+    with pytest.warns(
+        UserWarning, match="Asks.__torch_dispatch__ is not called for a tensor with memory.*_make_wrapper"
+    ):
+        made = adjoin.Tensor._make_subclass(Asks, adjoin.ones(2))
+    assert type(made) is Asks and type(adjoin.ones(2).as_subclass(Asks)) is Asks  # told once
+    assert (made + 1).tolist() == [2, 2]
+
+
+def test_arguments_of_ones_own_op_behind_the_star():
+    seen = []
+
+    class Look(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((len(args), kwargs))
+            return func(*args, **(kwargs or {}))
+
+    @adjoin.library.custom_op("behindthestar::scale", mutates_args=())
+    def scale(x: adjoin.Tensor, n: int = 1, *, by: float = 2.0) -> adjoin.Tensor:
+        return x * n * by
+
+    with Look():
+        assert scale(adjoin.ones(1), by=3.0) == 3 and scale(adjoin.ones(1), 5) == 10
+    assert [s for s in seen if s[0] < 3 and (s[1] or s[0] == 2)][:2] == [(1, {"by": 3.0}), (2, {})]

@@ -242,3 +242,13 @@ def test_hooks_of_graphs():
     relu.replace_all_uses_with(tanh)
     traced.graph.erase_node(relu)
     assert seen == [("made", "tanh"), ("gone", "relu")]
+
+
+def test_what_the_graph_does_not_use_is_kept():
+    module = symbolic_trace(nn.Linear(2, 2))
+    module.add_submodule("spare", nn.Linear(3, 3))
+    module.register_buffer("kept", adjoin.ones(1))
+    module.register_parameter("own", nn.Parameter(adjoin.full((1,), 5.0)))
+    for made in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        assert list(made.state_dict()) == list(module.state_dict()) and made.own == 5 and made.own is not module.own
+        assert adjoin.equal(made.spare.weight, module.spare.weight)

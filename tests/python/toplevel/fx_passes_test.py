@@ -4,12 +4,17 @@ import collections
 import operator
 
 import adjoin
+import adjoin.nn.functional as F
 import pytest
 from adjoin import fx, nn
+from adjoin.fx import GraphModule, Tracer, symbolic_trace
+from adjoin.fx.experimental.const_fold import split_const_subgraphs
 from adjoin.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from adjoin.fx.passes.infra.pass_base import PassBase, PassResult
 from adjoin.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
+from adjoin.fx.operator_schemas import get_signature_for_torch_op
 from adjoin.fx.passes.tools_common import legalize_graph
+from adjoin.fx.passes.utils.matcher_utils import SubgraphMatcher
 
 
 def turns(old, new):
@@ -261,3 +266,156 @@ def test_code_of_others_may_name_torch():
     module.graph.set_codegen(OfList())
     module.recompile()
     assert module([adjoin.ones(1), adjoin.zeros(1)]).tolist() == [1.0]
+
+
+def test_overloads_are_steps():
+    aten = adjoin.ops.aten
+
+    def f(x, out):
+        aten.mul.out(x, x, out=out)
+        adjoin.add(x, x, out=out)
+        aten.add_.Tensor(out, 1)
+        aten.neg.default(x)  # nobody wants it
+        return aten.relu(x), aten.cat.default([x, x])
+
+    module = symbolic_trace(f)
+    assert module.graph.eliminate_dead_code()
+    module.recompile()
+    targets = [n.target for n in module.graph.nodes if n.op == "call_function"]
+    assert targets == [aten.mul.out, adjoin.add, aten.add_.Tensor, aten.relu, aten.cat.default]
+    out = adjoin.empty(2)
+    made = module(-adjoin.ones(2), out)
+    assert out.tolist() == [-1, -1] and made[0].tolist() == [0, 0] and made[1].shape == (4,)
+    library = adjoin.library.Library("fxpasses", "FRAGMENT")
+    library.define("fill(Tensor(a!) x) -> ()")
+    library.impl("fill", lambda x: x.fill_(7) and None, "CPU")
+    module = symbolic_trace(lambda x: (adjoin.ops.fxpasses.fill.default(x), x)[1])
+    assert not module.graph.eliminate_dead_code() and module(adjoin.ones(1)) == 7
+
+
+def test_draws_are_never_shared():
+    from adjoin.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        return adjoin.rand(8) - adjoin.rand(8) + F.dropout(x) - F.dropout(x) + x.sin() * x.sin()
+
+    module = make_fx(f)(adjoin.ones(8))
+    shared = CSEPass()(module).graph_module
+    names = [n.name for n in shared.graph.nodes]
+    assert "sin" in names and "sin_1" not in names
+    adjoin.manual_seed(1)
+    wanted = module(adjoin.ones(8))
+    adjoin.manual_seed(1)
+    assert adjoin.equal(shared(adjoin.ones(8)), wanted) and wanted.std() > 0
+
+
+class _OfConstants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(adjoin.randn(2, 3)), nn.Parameter(adjoin.randn(2, 3))
+        self.linear, self.drop = nn.Linear(3, 3), nn.Dropout()
+
+    def forward(self, x, y):
+        p = self.a.permute(1, 0).permute(1, 0) + self.b
+        drawn = F.dropout(self.a) + self.drop(self.a)
+        return {"r": x + p * y + self.linear(self.b) * 2, "drawn": drawn, "n": self.a.size(0) * x}
+
+
+def test_constants_are_folded():
+    net = _OfConstants()
+    folded = split_const_subgraphs(net)
+    read = [n.target for n in folded.graph.nodes if n.op == "get_attr"]
+    assert read == ["a", "_FX_CONST_FOLDED_ATTRS.0", "_FX_CONST_FOLDED_ATTRS.1"]
+    assert not any(n.target in ("linear", "b", "permute") for n in folded.graph.nodes)
+    x, y = adjoin.randn(2, 3), adjoin.randn(2, 3)
+    for _ in range(2):
+        adjoin.manual_seed(0)
+        wanted = net(x, y)
+        adjoin.manual_seed(0)
+        made = folded(x, y)
+        assert all(adjoin.equal(made[k], wanted[k]) for k in wanted)
+    with adjoin.no_grad():
+        net.a.zero_()
+    assert adjoin.equal(folded(x, y)["r"], wanted["r"])  # folded at the first call
+    folded.run_folding()
+    assert adjoin.allclose(folded(x, y)["r"], net(x, y)["r"])
+    skipped = split_const_subgraphs(net, skip_folding_node_fn=lambda n: True)
+    assert skipped.const_subgraph_module is None and adjoin.equal(skipped(x, y)["r"], net(x, y)["r"])
+
+
+def test_what_is_written_is_no_constant():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", adjoin.zeros(1))
+
+        def forward(self, x):
+            adjoin.ops.aten.add_.Tensor(self.n, x)
+            return x + self.n * 2
+
+    class Reads(Tracer):
+        proxy_buffer_attributes = True
+
+    net = Counts()
+    folded = split_const_subgraphs(GraphModule(net, Reads().trace(net)))
+    assert folded.const_subgraph_module is None and [folded(adjoin.ones(1)).item() for _ in range(2)] == [3, 5]
+
+
+def test_places_of_a_pattern():
+    class Affine(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.w, self.b = nn.Parameter(adjoin.ones(n, n)), nn.Parameter(adjoin.ones(n))
+
+        def forward(self, x):
+            return adjoin.ops.aten.addmm.default(self.b, x, self.w)
+
+    kept = symbolic_trace(Affine(3)), symbolic_trace(Affine(5))
+    (found,) = SubgraphMatcher(kept[1].graph).match(kept[0].graph)
+    assert [n.target for n in found.returning_nodes] == [adjoin.ops.aten.addmm.default]
+    assert [n.name for n in found.placeholder_nodes] == ["x"]
+    chain = symbolic_trace(lambda x: F.relu(F.relu(F.relu(x + 1) + 2) * 3))
+    pattern = symbolic_trace(lambda x: F.relu(x + 1)).graph
+    assert len(SubgraphMatcher(pattern).match(chain.graph)) == 1
+    assert len(SubgraphMatcher(pattern, ignore_literals=True).match(chain.graph)) == 2
+    assert len(SubgraphMatcher(pattern, match_placeholder=True, ignore_literals=True).match(chain.graph)) == 1
+    last = symbolic_trace(lambda x: F.relu(x * 3)).graph
+    assert len(SubgraphMatcher(last, match_output=True).match(chain.graph)) == 1
+    assert not SubgraphMatcher(pattern, match_output=True, ignore_literals=True).match(chain.graph)
+    twice = symbolic_trace(lambda x: F.relu(F.relu(x))).graph
+    thrice = symbolic_trace(lambda x: F.relu(F.relu(F.relu(x)))).graph
+    assert len(SubgraphMatcher(twice).match(thrice)) == 1
+    assert len(SubgraphMatcher(twice, remove_overlapping_matches=False).match(thrice)) == 2
+    with pytest.raises(ValueError, match="computes nothing"):
+        SubgraphMatcher(symbolic_trace(lambda x: x).graph)
+
+
+def test_a_traced_module_is_scripted_and_traced_again():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 2)
+
+        def forward(self, x, scale=1.0):
+            return F.relu(self.linear(x)) * scale
+
+    net, x = Net(), adjoin.randn(4, 3)
+    assert adjoin.equal(adjoin.jit.script(symbolic_trace(net))(x), net(x))
+    fixed = symbolic_trace(net, concrete_args={"scale": 2.0})
+    again = symbolic_trace(fixed)
+    assert adjoin.equal(again(x, 2.0), net(x, 2.0))
+    with pytest.raises(AssertionError, match="scale"):
+        again(x, 3.0)
+    bag = nn.EmbeddingBag(5, 3, mode="sum")
+    rows = adjoin.tensor([[0, 2], [1, 4]])
+    assert adjoin.equal(symbolic_trace(bag)(rows, None, None), bag(rows))
+
+
+def test_signatures_of_ops():
+    (add,) = get_signature_for_torch_op(adjoin.add)
+    assert list(add.parameters) == ["input", "other", "alpha"] and add.bind(1, 2).arguments == {"input": 1, "other": 2}
+    (linear,), (text,) = get_signature_for_torch_op(F.linear, return_schemas=True)
+    assert linear.parameters["bias"].default is None and text.startswith("nn::linear(")
+    assert (
+        get_signature_for_torch_op(adjoin.ops.aten.relu.default)[0].bind(1) and get_signature_for_torch_op(len) is None
+    )

@@ -326,7 +326,7 @@ def test_training_through_a_trace(net, image):
 
 def test_what_is_not_there_says_what_to_use(net):
     with pytest.raises(NotImplementedError, match="symbolic_trace"):
-        proxy_tensor.make_fx(lambda x: x)
+        proxy_tensor.make_fx(lambda x: x, tracing_mode="symbolic")
     with pytest.raises(NotImplementedError, match="print_tabular"):
         FxGraphDrawer(symbolic_trace(net), "net")
     with pytest.raises(NotImplementedError, match="symbolic_trace"):

@@ -32,6 +32,48 @@ def test_what_an_op_gives_may_be_said_before_it_is_defined():
     assert adjoin.ops.waits.squash(adjoin.ones(2, 3, device="meta")).shape == (2,)
 
 
+def test_kernels_of_a_library_may_give_back_an_argument():
+    library = adjoin.library.Library("giveback", "DEF")
+    library.define("increase_(Tensor(a!) x, int by=1) -> Tensor(a!)")
+    library.impl("increase_", lambda x, by: x.add_(by), "CPU")
+    library.define("same(Tensor x) -> Tensor")
+    library.impl("same", lambda x: x, "CPU")
+    library.define("both(Tensor x) -> (Tensor, Tensor)")
+    library.impl("both", lambda x: (x, x + 1), "CompositeExplicitAutograd")
+    x = adjoin.ones(3)
+    ops = adjoin.ops.giveback
+    assert ops.increase_(x, 2) is x and x.tolist() == [3, 3, 3] and x._version > 0
+    same, (first, second) = ops.same(x), ops.both(x)
+    assert same.data_ptr() == first.data_ptr() == x.data_ptr() and second.tolist() == [4, 4, 4]
+
+    @adjoin.library.custom_op("giveback::strict", mutates_args=())
+    def strict(x: adjoin.Tensor) -> adjoin.Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="return a copy"):
+        strict(x)
+
+
+def test_a_library_refuses_what_has_no_place():
+    Library = adjoin.library.Library
+    library = Library("refuses", "DEF")
+    library.define("f(Tensor x) -> Tensor", tags=(adjoin.Tag.pt2_compliant_tag,))
+    assert adjoin.ops.refuses.f.default.tags == [adjoin.Tag.pt2_compliant_tag]
+    library.impl("f", adjoin.neg, "CPU")
+    for error, words, call in (
+        (TypeError, "callable", lambda: library.impl("f", 3, "CPU")),
+        (RuntimeError, "already a kernel.*allow_override", lambda: library.impl("f", adjoin.abs, "CPU")),
+        (RuntimeError, "does not match namespace", lambda: library.impl("other::f", adjoin.abs)),
+        (RuntimeError, "inconsistent", lambda: Library("refuses", "IMPL", "CPU").impl("f", adjoin.abs, "CUDA")),
+        (ValueError, "reserved namespace", lambda: Library("prim", "DEF")),
+        (ValueError, "Unsupported kind", lambda: Library("refuses", "DEFINE")),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    library.impl("f", adjoin.abs, "CPU", allow_override=True)
+    assert adjoin.ops.refuses.f(-adjoin.ones(1)) == 1
+
+
 def test_keys_by_their_names():
     keys = adjoin._C.DispatchKeySet(adjoin._C.DispatchKey.AutogradCPU) | adjoin._C.DispatchKeySet(
         adjoin._C.DispatchKey.CPU

@@ -45,3 +45,8 @@ class OptimizedModule(Module):
 def unsupported(*args, **kwargs):
     """Raises: only a tracer of bytecode could answer."""
     raise NotImplementedError("_dynamo: the Python of functions runs as it is here")
+
+
+def is_dynamo_supported():
+    """Whether bytecode is rewritten: it is not; ``compile()`` records and matches calls."""
+    return False

@@ -35,7 +35,9 @@ PH = PHBase()
 
 @has_side_effect
 def check_value(value, wanted, message):
-    """Raises where an argument that was given for the trace is another one now."""
+    """Raises where an argument that was given for the trace is another one now. Traced again it is a step again."""
+    if hasattr(value, "tracer") and hasattr(value, "node"):
+        return value.tracer.create_proxy("call_function", check_value, (value, wanted, message), {})
     if type(value) is not type(wanted) or value != wanted:
         raise AssertionError(f"{message}, {value!r}; trace the program again for it")
 

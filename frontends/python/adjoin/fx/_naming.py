@@ -9,6 +9,9 @@ import types
 
 import adjoin
 
+from .._aten import OpOverloadPacket
+from .._op_overload import OpOverload
+
 __all__ = []
 
 
@@ -128,5 +131,10 @@ def qualified_name(function):
     if isinstance(function, types.MethodDescriptorType | types.MethodWrapperType | types.WrapperDescriptorType):
         return f"{root()}.Tensor.{name}"
     module = (getattr(function, "__module__", None) or "").replace("_operator", "operator")
+    module = (
+        module.replace("torch._ops.", f"{root()}.ops.")
+        if isinstance(function, OpOverload | OpOverloadPacket)
+        else module
+    )
     name = name or type(function).__name__
     return f"{module}.{name}" if module else name

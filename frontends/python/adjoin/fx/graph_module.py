@@ -70,11 +70,19 @@ class _CodeOnlyModule(Module):
         self.__dict__.update(body)
 
 
+def _keep_rest(made, body):
+    """Modules, parameters and buffers that the graph does not use are kept, too."""
+    for kind in ("_modules", "_parameters", "_buffers"):
+        for name, value in body.get(kind, {}).items():
+            made.__dict__[kind].setdefault(name, value)
+
+
 def reduce_graph_module(body, graph, name):
     """A GraphModule from what pickle wrote of one."""
     made = GraphModule(_CodeOnlyModule({**body, "_graph": None}), graph, name)
     for key, value in body.items():
         made.__dict__.setdefault(key, value)
+    _keep_rest(made, body)
     made.train(body["training"]) if body["training"] is not made.training else None
     return made
 
@@ -85,6 +93,12 @@ class GraphModule(Module):
 
     ``graph`` can be changed; then ``recompile()`` writes ``forward`` anew. ``code`` is its text.
     """
+
+    # What jit.script leaves out.
+    _unscripted = frozenset(
+        ("meta", "_graph", "_code", "_tracer_cls", "_tracer_extras", "_replace_hooks", "_create_node_hooks", "_erase_node_hooks",
+         "_deepcopy_hooks")
+    )  # fmt: skip
 
     def __new__(cls, *args, **kwargs):
         for base in cls.__mro__:  # each object has a class of its own, since each has a forward of its own
@@ -246,6 +260,7 @@ class GraphModule(Module):
         for key, value in source.__dict__.items():
             if key not in made.__dict__ and key != "_code":
                 made.__dict__[key] = value
+        _keep_rest(made, source.__dict__)
         return made
 
     def __copy__(self):

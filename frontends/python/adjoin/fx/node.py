@@ -8,6 +8,7 @@ from typing import Any, Union
 
 import adjoin
 
+from .._op_overload import OpOverload
 from ._naming import qualified_name as _get_qualified_name
 from .immutable_collections import immutable_dict, immutable_list
 
@@ -44,8 +45,14 @@ def _asserts():
 
 
 def writes(function):
-    """Whether a function says by its name that it changes its argument; operator.and_ and its like do not."""
-    name = getattr(function, "__name__", "")
+    """Whether a function says by its name, or an op by its schema, that it changes an argument; operator.and_ and its like do not."""
+    if isinstance(function, OpOverload):
+        try:
+            if any(p.written for p in function._arguments()):
+                return True
+        except (AttributeError, LookupError):  # a function under an op's name: it has no schema
+            pass
+    name = getattr(function, "__name__", "").partition(".")[0]
     return name[-1:] == "_" and name[-2:] != "__" and getattr(function, "__module__", "") != "_operator"
 
 
@@ -228,7 +235,9 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effectful_functions or self.target in _asserts() or writes(self.target)
+            if self.target in _side_effectful_functions or self.target in _asserts() or writes(self.target):
+                return True
+            return self.kwargs.get("out") is not None
         if self.op == "call_module":
             if self.graph.owning_module is None:
                 raise AssertionError("is_impure: the graph has no owning_module, so its modules can't be looked at")

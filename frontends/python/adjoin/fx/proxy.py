@@ -9,6 +9,7 @@ import operator
 
 import adjoin
 
+from .. import _op_overload
 from ._codegen import magic_methods, reflectable_magic_methods
 from ._errors import users_line, users_stack
 from ._naming import _public_path
@@ -245,6 +246,18 @@ class Proxy:
         return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
 
+def _stands_for(op, args, kwargs):
+    """The step that a call of an overload is, or None without a proxy among its arguments."""
+    for value in (*args, *kwargs.values()):
+        found = [value] if isinstance(value, Proxy) else []
+        if isinstance(value, list | tuple | dict):
+            map_aggregate(value, lambda x, found=found: found.append(x) if isinstance(x, Proxy) else None)
+        if found:
+            return found[0].tracer.create_proxy("call_function", op, args, kwargs)
+    return None
+
+
+_op_overload.stands_for = _stands_for
 _NO_NUMBER = (
     "it has no value while the program is traced; make the part one step with adjoin.fx.wrap or a leaf module, "
     "or give the value through concrete_args"

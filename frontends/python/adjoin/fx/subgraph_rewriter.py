@@ -138,7 +138,7 @@ def _same_target(gm, pattern, p, g):
     if p.op not in ("call_module", "get_attr"):
         return p.target == g.target
     owner = pattern.owning_module
-    if owner is None or not _there(owner, p.target):
+    if owner is None or gm is None or not _there(owner, p.target):
         return p.target == g.target
     mine, theirs = _get(gm, g.target), _get(owner, p.target)
     return type(mine) is type(theirs)

@@ -2,8 +2,11 @@
 
 import builtins
 import collections
+import io
 import sys
 import threading
+import types
+import typing
 from typing import Final  # noqa: F401
 
 from ..futures import Future
@@ -13,7 +16,17 @@ _KEPT = ("script_method", "_overload", "_overload_method")
 
 
 class ScriptModule(Module):
-    """A module that is a program: traced, or loaded from a file."""
+    """A module that is a program: traced, loaded from a file, or a class of one's own, which is compiled when it is saved."""
+
+    def save(self, f, _extra_files=None):
+        """Writes the program to a file."""
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None):
+        """The file as bytes."""
+        made = io.BytesIO()
+        save(self, made, _extra_files)
+        return made.getvalue()
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -177,8 +190,33 @@ def annotate(the_type, the_value):
 
 
 def isinstance(obj, target_type):
-    """Whether obj is of a type."""
-    return builtins.isinstance(obj, target_type)
+    """isinstance(), which scripted functions use to refine a type; of ``List[int]`` and its like the elements are looked at, too."""
+    of = builtins.isinstance
+    if of(target_type, tuple):
+        return any(isinstance(obj, t) for t in target_type)
+    target_type = type(None) if target_type is None else target_type
+    origin, inside = typing.get_origin(target_type), typing.get_args(target_type)
+    if origin in (typing.Union, types.UnionType):
+        return any(isinstance(obj, t) for t in inside)
+    if target_type in (list, tuple, dict, typing.Optional) or (origin in (list, tuple, dict) and not inside):
+        name = {list: "List", tuple: "Tuple", dict: "Dict"}.get(origin or target_type, "Optional")
+        if obj != () or str(target_type) != "typing.Tuple[()]":
+            raise RuntimeError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[{_EXAMPLES[name]}]"
+            )
+    if origin is list:
+        return of(obj, list) and all(isinstance(x, inside[0]) for x in obj)
+    if origin is dict:
+        return of(obj, dict) and all(isinstance(k, inside[0]) and isinstance(v, inside[1]) for k, v in obj.items())
+    if origin is tuple:
+        if not of(obj, tuple):
+            return False
+        inside = inside[:1] * len(obj) if inside[1:] == (...,) else inside
+        return len(obj) == len(inside) and all(map(isinstance, obj, inside))
+    return of(obj, origin or target_type)
+
+
+_EXAMPLES = {"List": "int", "Tuple": "int, int", "Dict": "int, int", "Optional": "int"}
 
 
 def optimize_for_inference(mod, other_methods=None):
@@ -277,8 +315,10 @@ def save(m, f, _extra_files=None):
 def load(f, map_location=None, _extra_files=None):
     """The module or function in a file of jit.save, or of PyTorch's jit.save and export.save. Nothing in it is executed while it is read."""
     from . import _foreign
-    from ._traced import load
+    from ._traced import load, take_files
 
-    if not _extra_files and (made := _foreign.load(f, map_location)) is not None:
+    if (made := _foreign.load(f, map_location)) is not None:
+        if _extra_files:
+            take_files(f, _extra_files)
         return made
     return load(f, map_location, _extra_files)

@@ -2,14 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
+import zipfile
 from collections import OrderedDict
 
 from .. import _C, arange
 from .._C import Tensor
 from ..nn.modules.module import Module
-from . import ScriptFunction, TracedModule, _tracing
+from . import ScriptFunction, ScriptModule, TracedModule, _tracing
 
 INPUT, RESULT, PARAM, CONSTANT = range(4)
 KEPT = 64  # programs of one function, for as many kinds of inputs
@@ -334,22 +336,49 @@ def save(m, f, extra_files=None):
     handle = m.__dict__.get("_handle")  # of what is scripted
     if handle is not None and getattr(m, "_path", ""):
         raise RuntimeError("jit.save: this is a part of a scripted module; save the whole")
+    if handle is None and isinstance(m, ScriptModule) and not isinstance(m, (Function, TracedForward)):
+        from ._script.face import scripted_module
+
+        return save(scripted_module(m), f, extra_files)
     if handle is None and not isinstance(m, (Function, TracedForward)):
         raise RuntimeError(
             f"jit.save: a program is wanted, not {type(m).__name__}: jit.trace(module, example) or jit.script(module) makes one; parameters alone "
             "are saved by adjoin.save(module.state_dict(), file)"
         )
-    if extra_files:
-        raise NotImplementedError("jit.save: _extra_files are not kept yet; save them beside the program")
     handle = m._traced.program.handle if handle is None else handle
     if not hasattr(f, "write"):
         _C.program_save(handle, os.fspath(f))
+        _add(os.fspath(f), extra_files)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.aj")
         _C.program_save(handle, path)
+        _add(path, extra_files)
         with open(path, "rb") as written:
             shutil.copyfileobj(written, f)
+
+
+def _add(path, files):
+    """Puts files of the user's into the archive; programs that read it pass them over."""
+    for name, content in (files or {}).items():
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as archive:
+            archive.writestr(f"{_EXTRA}{name}", content)
+
+
+def take_files(f, files):
+    """The contents of those of them that are named; PyTorch's archives have them in a folder of their own."""
+    with zipfile.ZipFile(f) as archive:
+        known = {m[1]: n for n in archive.namelist() if (m := re.fullmatch(r"(?:[^/]+/)?extra/(.+)", n))}
+        for name in files:
+            if name not in known:
+                raise RuntimeError(
+                    f"jit.load: there is no extra file {name!r} in the archive; it has {', '.join(known) or 'none'}"
+                )
+        for name in files:
+            files[name] = archive.read(known[name])
+
+
+_EXTRA = "extra/"
 
 
 def _plant(root, name, tensor, make=lambda path: Module()):
@@ -370,16 +399,18 @@ def _plant(root, name, tensor, make=lambda path: Module()):
 
 
 def load(f, map_location=None, extra_files=None):
-    if extra_files:
-        raise NotImplementedError("jit.load: _extra_files are not kept yet")
     if hasattr(f, "read"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program.aj")
             with open(path, "wb") as copy:
                 shutil.copyfileobj(f, copy)
             handle = _C.program_load(path)
+            if extra_files:
+                take_files(path, extra_files)
     else:
         handle = _C.program_load(os.fspath(f))
+        if extra_files:
+            take_files(os.fspath(f), extra_files)
     if _C.script_scripted(handle):
         from ._script.face import loaded
 

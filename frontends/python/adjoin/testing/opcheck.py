@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import adjoin
 
+from .._op_overload import OpOverload
 from ._checks import CHECKS, Fault, Skip, clones
 from ._samples import NoSample, Op
 
@@ -174,6 +175,8 @@ def opcheck(op, args, kwargs=None, *, test_utils=None, raise_exception=True):
 
 
 def _name_of(op):
+    if isinstance(op, OpOverload):
+        return op._rows()[0]["name"]
     found = [n for n in adjoin._C.op_names() if adjoin._C.find_op(n) is op]
     if not found:
         raise TypeError(f"opcheck: {op!r} is no op of the registry; give an op, or its name")

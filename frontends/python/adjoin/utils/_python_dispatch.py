@@ -6,6 +6,7 @@ Calls come as overloads of ``torch.ops.aten``: those of the forward pass, withou
 import contextlib
 import threading
 import types
+import warnings
 import weakref
 
 import adjoin
@@ -59,6 +60,16 @@ def _linear(input, weight, bias):
     return made if dims == 2 else made.view(*input.shape[:-1], made.shape[-1])
 
 
+rules = {}  # of library.register_torch_dispatch: (name of an op, class) -> what serves instead
+
+
+def _asked(owner, cls, func, types, args, kwargs):
+    rule = rules.get((func._qualified, cls)) if rules else None
+    if rule is not None:
+        return rule(owner, func, types, args, kwargs)
+    return owner.__torch_dispatch__(func, types, args, kwargs)
+
+
 _PARTS = {"nn::linear": _linear}
 
 
@@ -78,11 +89,11 @@ def _handle(name, in_place, args):
         mode = stack.pop()
         try:
             with _included(bool(stack)):
-                return _answer(mode.__torch_dispatch__(func, types, args, kwargs), func)
+                return _answer(_asked(mode, type(mode), func, types, args, kwargs), func)
         finally:
             stack.append(mode)
     for cls in sorted(types, key=lambda t: -len(t.__mro__)):
-        result = cls.__torch_dispatch__(func, types, args, kwargs)
+        result = _asked(cls, cls, func, types, args, kwargs)
         if result is not NotImplemented:
             return _answer(result, func)
     if not types:
@@ -93,8 +104,8 @@ def _handle(name, in_place, args):
 
 
 def _number(tensor):
-    """The only number of a tensor, as the ``__torch_dispatch__`` of its class tells it; NotImplemented where it has none."""
-    return _C.find_op("item")(tensor) if _overrides(type(tensor)) else NotImplemented
+    """The only number of a tensor, as the ``__torch_dispatch__`` of a mode or its class tells it; NotImplemented where there is none."""
+    return _C.find_op("item")(tensor) if _modes.stack or _overrides(type(tensor)) else NotImplemented
 
 
 def _answer(result, func):
@@ -170,8 +181,8 @@ def _len_torch_dispatch_stack():
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
-    """Whether a mode is entered on this thread."""
-    return bool(_modes.stack)
+    """Whether a mode is entered on this thread; ``include_infra_modes=False``: one that says it is none of PyTorch's machinery."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _modes.stack)
 
 
 def _get_current_dispatch_mode():
@@ -234,6 +245,20 @@ def _keep_slots(cls):
             if isinstance(member, types.MemberDescriptorType):
                 setattr(part, name, _Kept(name))
     _looked_at.add(cls)
+
+
+_told = weakref.WeakSet()
+
+
+def _with_memory(cls):
+    """Says once of a class that its ``__torch_dispatch__`` is not called for a tensor with memory."""
+    if _overrides(cls) and cls not in _told:
+        _told.add(cls)
+        warnings.warn(
+            f"{cls.__name__}.__torch_dispatch__ is not called for a tensor with memory of its own; make it by "
+            "Tensor._make_wrapper_subclass, or use __torch_function__",
+            stacklevel=2,
+        )
 
 
 def _make_wrapper_subclass(

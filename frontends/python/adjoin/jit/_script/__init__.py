@@ -2,10 +2,13 @@
 
 import inspect
 import types
+import weakref
 
 from ...nn.modules.module import Module
 from .. import ScriptFunction, ScriptModule
 from .errors import NotSupportedError  # noqa: F401
+
+classes = weakref.WeakSet()  # those that script() was given
 
 
 def script(obj):
@@ -20,6 +23,7 @@ def script(obj):
             raise RuntimeError(
                 f"jit.script: the class {obj.__name__} is given; make a module of it, and script that: script({obj.__name__}(...))"
             )
+        classes.add(obj)
         return obj  # it is compiled with whoever uses it
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, Module):
         return getattr(scripted_module(obj.__self__), obj.__name__)

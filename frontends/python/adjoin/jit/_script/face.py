@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 
 from ... import _C
 from ...nn.modules.module import Module
@@ -207,10 +208,32 @@ def scripted_module(module):
     return made
 
 
+def _paths(text):
+    """The paths of the modules below the first object of a program, each after the one above it."""
+    modules = set(re.findall(r"^class (\S+) module\b", text, re.M))
+    inside, kind = {}, {}
+    for number, name, fields in re.findall(r"^object &(\d+) (\S+) \{\n(.*?)^\}", text, re.M | re.S):
+        kind[number], inside[number] = name, re.findall(r'^  "([^"]+)" = &(\d+)$', fields, re.M)
+
+    def below(number, path, above):
+        for name, part in inside.get(number, ()):
+            if kind.get(part) in modules and part not in above:
+                yield f"{path}{name}"
+                yield from below(part, f"{path}{name}.", {*above, part})
+
+    return below("0", "", {"0"}) if kind.get("0") in modules else ()
+
+
 def loaded(handle, plant):
     """A scripted program of a file."""
     functions = functions_of(handle)
     made = ScriptedModule(handle, "", functions, ready=False)
+    for path in _paths(_C.program_text(handle)):  # those without code and parameters, too
+        at = made
+        *above, last = path.split(".")
+        for part in above:
+            at = at._modules[part]
+        at._modules[last] = ScriptedModule(handle, path + ".", functions, ready=False)
     for i, (name, _, _) in enumerate(_C.program_values(handle, PARAM)):
         tensor = plant(
             made,

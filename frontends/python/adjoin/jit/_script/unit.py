@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import enum
 import functools
 import inspect
 import textwrap
@@ -79,10 +80,14 @@ class Unit:
             self.hard.add(name)
 
     def note_type(self, hint):
-        """A class that an annotation names may stand among the results."""
+        """A class that an annotation names may stand among the arguments and results."""
+        from . import classes
+
         for t in [hint, *getattr(hint, "__args__", ())]:
             if isinstance(t, type) and issubclass(t, tuple) and hasattr(t, "_fields"):
                 self.types[t.__name__] = t
+            elif isinstance(t, type) and t in classes:
+                self.klass(t, self.nowhere, None)
 
     # Functions.
     def python_of(self, f):
@@ -277,7 +282,7 @@ class Unit:
                     self.add_method(found, name, f, k, self.nowhere, None)
         fields = {"training": module.training}
         for name, value in module.__dict__.items():
-            if name not in _OWN:
+            if name not in _OWN and name not in getattr(cls, "_unscripted", ()):
                 fields[name] = value
         lines = []
         prefix = path + "." if path else ""
@@ -319,6 +324,8 @@ class Unit:
 
     def known(self, o, writer, node):
         """The text of what stands outside of a function, or in an attribute: an op, a function, a class, a tensor."""
+        if isinstance(o, enum.Enum):
+            self.types[type(o).__name__] = type(o)  # so that one among the results is what it was
         if isinstance(o, Module):
             if id(o) in self.object_ids:
                 return f"&{self.object_ids[id(o)]}"

@@ -132,6 +132,13 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input, offsets=None, per_sample_weights=None):
+        if isinstance(input, adjoin.Tensor):
+            self._check(input, per_sample_weights)
+        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type,
+                               self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
+                               self.include_last_offset, self.padding_idx)  # fmt: skip
+
+    def _check(self, input, per_sample_weights):
         if per_sample_weights is not None:
             if self.mode != "sum":
                 raise NotImplementedError(
@@ -144,9 +151,6 @@ class EmbeddingBag(_Table):
                 )
         if input.dim() not in (1, 2):
             raise ValueError(f"EmbeddingBag: input has to be 1D or 2D, but it has {input.dim()} dimensions")
-        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type,
-                               self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
-                               self.include_last_offset, self.padding_idx)  # fmt: skip
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}{self._norm_repr()}, mode={self.mode!r}"

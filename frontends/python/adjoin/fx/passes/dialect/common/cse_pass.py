@@ -2,6 +2,7 @@
 
 import adjoin
 
+from ....experimental.proxy_tensor import drawn_numbers
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import map_arg, writes
@@ -11,7 +12,8 @@ __all__ = ["CSEPass", "get_CSE_banned_ops"]
 
 # What draws, or makes memory that nobody else may have.
 _DRAWN = "rand rand_like randn randn_like randint randint_like randperm bernoulli dropout multinomial normal empty empty_like"
-_OWN = {getattr(adjoin, name) for name in _DRAWN.split()}
+_OWN = {getattr(adjoin, name) for name in _DRAWN.split()} | {drawn_numbers}
+_OWN |= {getattr(adjoin.ops.aten, name) for name in _DRAWN.split()}
 
 
 def get_CSE_banned_ops():
@@ -44,8 +46,12 @@ class CSEPass(PassBase):
         super().__init__()
         self.banned_ops = get_CSE_banned_ops() if banned_ops is None else banned_ops
 
+    def _is_banned(self, target):
+        packet = getattr(target, "overloadpacket", None)
+        return target in self.banned_ops or (packet is not None and packet in self.banned_ops)
+
     def _seen_as(self, node, args, kwargs):
-        if node.op not in ("call_function", "get_attr") or node.target in self.banned_ops or writes(node.target):
+        if node.op not in ("call_function", "get_attr") or self._is_banned(node.target) or writes(node.target):
             return None
         try:
             return node.op, node.target, _key(args), _key(kwargs)

@@ -1,0 +1,1 @@
+"""adjoin.fx.passes.utils: tools of passes."""
