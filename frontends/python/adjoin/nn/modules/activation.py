@@ -337,7 +337,7 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class _Softmax(Module):
+class _AlongDim(Module):
     def __init__(self, dim=None):
         super().__init__()
         no_data(self, dim)
@@ -360,21 +360,21 @@ class _Softmax(Module):
         return f"dim={self.dim}"
 
 
-class Softmax(_Softmax):
+class Softmax(_AlongDim):
     """exp(x) over its sum along ``dim``."""
 
     def forward(self, input):
         return F.softmax(input, self._dim(input))
 
 
-class LogSoftmax(_Softmax):
+class LogSoftmax(_AlongDim):
     """The logarithm of softmax, without underflow."""
 
     def forward(self, input):
         return F.log_softmax(input, self._dim(input))
 
 
-class Softmin(_Softmax):
+class Softmin(_AlongDim):
     """softmax(-x)."""
 
     def forward(self, input):
