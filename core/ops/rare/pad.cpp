@@ -218,7 +218,7 @@ aj_status* pad_body(void*, aj_call* call) {
     check_pad(pad, t.ndim());
     if (mode == "constant")
       return b.ret(0, constant_pad_nd(t, pad, b.given(3) ? b.scalar(3) : Scalar(0)));
-    want(!b.given(3), "mode '", mode, "' takes no value");
+    want(!b.given(3) || !b.scalar(3).to_bool(), "mode '", mode, "' takes no value");
     check_mode(mode);
     want(int64_t(pad.size() / 2) < t.ndim(), "mode '", mode,
          "' pads the dimensions after the first: pad is ", shown(pad), ", input is ", shown(t));

@@ -122,6 +122,8 @@ def _of_c(name):
         return importlib.import_module("._c_nn", __package__)
     from ._c_names import NAMES
 
+    if _ELSEWHERE.get(name) == "jit._type_names":
+        return __getattr__(name)
     if name not in NAMES:
         raise AttributeError(
             f"module '{__name__}._C' has no attribute {name!r}; it is private: what stands outside of _C serves"
@@ -134,7 +136,7 @@ _C.__getattr__ = _of_c
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 
 _ROOMS = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_ops", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_ops", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
@@ -145,6 +147,10 @@ _ELSEWHERE = {
     "UntypedStorage": "storage", "from_file": "storage", "StorageBase": "storage", "TypedStorage": "storage", "Stream": "_accelerator", "Event": "_accelerator",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "get_device_module": "_accelerator", "PyTorchFileReader": "_pt_records", "PyTorchFileWriter": "_pt_records", "lu": "_tensor", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "lobpcg": "_lobpcg", "GradScaler": "amp", "vmap": "_vmap", "save": "serialization", "load": "serialization",
+    **dict.fromkeys((
+        "AnyType", "BoolType", "ComplexType", "DeviceObjType", "DictType", "FloatType", "FutureType", "IntType", "ListType",
+        "NoneType", "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "Type", "UnionType",
+    ), "jit._type_names"),
     **dict.fromkeys((
         "autocast", "is_autocast_enabled", "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_cpu_dtype",
         "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_dtype",

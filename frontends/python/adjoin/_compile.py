@@ -15,11 +15,6 @@ from .nn.modules.module import Module
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKENDS = ("", "adjoin", "inductor")  # whatever compiles: it is this one
 AS_IT_IS = ("eager", "aot_eager")
-# Of inductor's options those that say how its kernels are made; they change no result, and there are no such kernels here.
-HINTS = (
-    "epilogue_fusion", "max_autotune", "max_autotune_gemm", "shape_padding", "triton.cudagraphs", "trace.enabled",
-    "trace.graph_diagram", "coordinate_descent_tuning",
-)  # fmt: skip
 OWN = {"check": False, "fused": True}
 TRIES = 3  # calls of each kind that are timed before it is decided
 CLEAR, CLOSE = 0.8, 1.1  # of eager's time: between them it takes more tries
@@ -29,8 +24,10 @@ _C.compile_switches([(vars(compiler), "_stance"), (vars(config), "disable")])
 
 
 def list_options():
-    """The names that options takes."""
-    return sorted([*OWN, *HINTS])
+    """The names that options takes: our own, and the switches of `_inductor.config`, which change no result."""
+    from ._inductor.config import names
+
+    return sorted([*OWN, *names()])
 
 
 def list_mode_options(mode=None):
@@ -52,7 +49,7 @@ def _checked(backend, mode, options):
         raise RuntimeError(f"compile: mode is {mode!r}; it is one of {', '.join(MODES)}")
     own = dict(OWN)
     for name, value in (options or {}).items():
-        if name not in OWN and name not in HINTS:
+        if name not in OWN and name not in list_options():
             raise RuntimeError(f"compile: there is no option {name!r}; options are {', '.join(list_options())}")
         if name in OWN:
             own[name] = value

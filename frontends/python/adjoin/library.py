@@ -67,7 +67,7 @@ class _AutoDispatchBelowAutograd:
         self._tape.__exit__(*exc)
 
 
-_waiting = {}  # name of an op that nobody has defined yet -> what register_fake was given for it
+_waiting = {}  # name of an op that nobody has defined yet -> the kernels that it was given, "meta" those of register_fake
 
 
 def __getattr__(name):
@@ -260,8 +260,7 @@ class _Definition:
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
         self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
         self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
-        if name in _waiting:
-            self.kernels["meta"] = _waiting.pop(name)
+        self.kernels.update(_waiting.pop(name, {}))
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
         _C.define_op(f"python:{name}", schema, doc or "", words, self)
         self.params = Op(name).params
@@ -476,6 +475,13 @@ def _definition_of(op, what):
     return _definitions[name]
 
 
+def _kernels_of(op, what):
+    """An op's kernels; those of a name that nobody has defined yet wait for whoever defines it."""
+    if isinstance(op, str) and op not in _definitions and _C.find_op(op) is None:
+        return _waiting.setdefault(op, {})
+    return _definition_of(op, what).kernels
+
+
 def _decorated(fn, register):
     if fn is not None:
         return register(fn)
@@ -486,18 +492,16 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     """What an op runs on these devices ("cpu", "cuda"; None: on all)."""
     if _brought(op):
         return _decorated(func, lambda f: None)
-    kernels = _definition_of(op, "register_kernel").kernels
+    kernels = _kernels_of(op, "register_kernel")
     names = [device_types] if isinstance(device_types, str) else device_types or [""]
     return _decorated(func, lambda f: kernels.update({_DEVICES.get(d, d): f for d in names}))
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     """What an op gives for tensors without data."""
-    if isinstance(op, str) and op not in _definitions and _C.find_op(op) is None:
-        return _decorated(func, lambda f: _waiting.update({op: f}))  # whoever defines it finds it
     if _brought(op):
         return _decorated(func, lambda f: None)
-    kernels = _definition_of(op, "register_fake").kernels
+    kernels = _kernels_of(op, "register_fake")
     return _decorated(func, lambda f: kernels.update(meta=f))
 
 

@@ -78,6 +78,7 @@ bool collect(const char* who, PyObject* o, bool none_allowed, Tensors& out, bool
 struct Pass {
   Pass* outer;
   uint64_t number;
+  bool whole;  // it and those around it fill .grad of every leaf
   std::vector<Ref> queued;
 };
 thread_local Pass* running;
@@ -103,6 +104,10 @@ PyObject* queue_callback(PyObject*, PyObject* function) {
   running->queued.push_back(Ref::borrow(function));
   Py_RETURN_NONE;
 }
+
+// Whether the passes that run on this thread fill .grad of every leaf: a pass inside of one that is
+// asked for some inputs would fill what nobody reads.
+PyObject* whole(PyObject*, PyObject*) { return PyBool_FromLong(!running || running->whole); }
 
 // The numbers of the passes that run on this thread, the innermost first.
 PyObject* numbers(PyObject*, PyObject*) {
@@ -246,6 +251,8 @@ PyMethodDef functions[] = {
      "allow_unused=None)\n--\n\nThe "
      "gradients of outputs with respect to inputs."},
     {"queue_callback", queue_callback, METH_O, "Runs a function after the pass that is running."},
+    {"backward_is_whole", whole, METH_NOARGS,
+     "Whether a pass that runs on this thread is for every leaf, not for some inputs."},
     {"backward_passes", numbers, METH_NOARGS, "The numbers of those that run on this thread."},
     {},
 };
@@ -254,7 +261,7 @@ PyMethodDef functions[] = {
 
 // What was queued is called if the pass does not fail; then still inside of it, for what it queues.
 bool run_pass(const aj_backward& b) {
-  Pass pass{running, ++passes_begun, {}};
+  Pass pass{running, ++passes_begun, !b.ninputs && (!running || running->whole), {}};
   running = &pass;
   bool done = !failed(autograd->backward(&b)) && (likely(pass.queued.empty()) || run_queued(pass));
   running = pass.outer;

@@ -325,3 +325,22 @@ def test_parts_of_a_graph_in_turn():
     assert len(runs) == 2
     with GraphExecGroup():  # one that was left
         pass
+
+
+def test_a_pass_for_some_inputs_is_refused_by_the_reentrant_kind():
+    net, x = nn.Linear(2, 2), adjoin.ones(1, 2, requires_grad=True)
+    valid = adjoin.autograd._is_checkpoint_valid
+    assert valid()
+    for asked in (lambda y: adjoin.autograd.grad(y, x), lambda y: y.backward(inputs=[x])):
+        with pytest.raises(RuntimeError, match="use_reentrant=True, checkpoint is incompatible with .grad"):
+            asked(checkpoint(net, x, use_reentrant=True).sum())
+    assert x.grad is None and net.weight.grad is None and valid()
+    seen = []
+    y = checkpoint(lambda v: checkpoint(net, v, use_reentrant=True) * 2, x, use_reentrant=True).sum()
+    y.register_hook(lambda g: seen.append(valid()))
+    y.backward()
+    assert seen == [True] and x.grad.tolist() == (2 * net.weight.sum(0, keepdim=True)).tolist()
+    z = x * 2
+    z.register_hook(lambda g: seen.append(valid()))
+    adjoin.autograd.grad(z.sum(), x)
+    assert seen == [True, False] and valid()

@@ -453,3 +453,13 @@ def test_a_pass_over_a_loader_that_is_no_dataloader():
     assert [batch.tolist() for batch in streamed] == [[1.0, 1.0], [0.0, 0.0]]
     keyed = _SingleProcessDataLoaderIter(Loader([5, 6, 7], _DatasetKind.Map, [2, 0]))
     assert list(keyed) == [7, 5]
+
+
+def test_the_function_that_pins_a_batch_is_where_programs_look_for_it():
+    from adjoin.utils.data._utils.pin_memory import pin_memory
+
+    class Batch:
+        def pin_memory(self):
+            return "pinned"
+
+    assert pin_memory({"a": [Batch(), 3], "b": (Batch(),)}, "cpu") == {"a": ["pinned", 3], "b": ("pinned",)}

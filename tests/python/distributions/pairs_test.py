@@ -242,3 +242,17 @@ def test_transforms_keep_the_last_value():
         _ = D.AbsTransform().sign
     again = pickle.loads(pickle.dumps(keeps))
     assert again == keeps and again._kept == (None, None) and again._cache_size == 1
+
+
+def test_bases_are_found_among_the_registered_pairs():
+    from adjoin.distributions.kl import _KL_REGISTRY, register_kl
+
+    class Mine(D.Normal):
+        pass
+
+    assert any(issubclass(Mine, p) and issubclass(D.Normal, q) for p, q in _KL_REGISTRY)
+    register_kl(Mine, D.Normal)(lambda p, q: "found")
+    try:
+        assert D.kl_divergence(Mine(0.0, 1.0), D.Normal(0.0, 1.0)) == "found"
+    finally:
+        del _KL_REGISTRY[Mine, D.Normal]

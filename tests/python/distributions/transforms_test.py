@@ -1,9 +1,11 @@
 """tests/python/distributions/transforms_test.py: transforms of distributions: inverses, slopes against autograd's Jacobian, constraints."""
 
 import math
+import pickle
 
 import adjoin
 import pytest
+from adjoin import distributions as D
 from adjoin.autograd.functional import jacobian
 from adjoin.distributions import (
     Distribution,
@@ -154,3 +156,26 @@ def test_tools():
     p = adjoin.tensor([0.2, 0.8])
     adjoin.testing.assert_close(utils.logits_to_probs(utils.probs_to_logits(p)), p)
     adjoin.testing.assert_close(utils.logits_to_probs(utils.probs_to_logits(p, is_binary=True), is_binary=True), p)
+
+
+def test_a_transformed_class_of_ones_own_fills_its_parts_itself():
+    class Squashed(D.TransformedDistribution):
+        def __init__(self, loc, scale):
+            self.base_dist, self.transforms = D.Normal(loc, scale), [D.transforms.TanhTransform()]
+            D.Distribution.__init__(self, self.base_dist.batch_shape, validate_args=False)
+
+    own, whole = Squashed(0.3, 0.8), D.TransformedDistribution(D.Normal(0.3, 0.8), D.transforms.TanhTransform())
+    value = adjoin.tensor([-0.4, 0.2])
+    assert own.log_prob(value).equal(whole.log_prob(value)) and own.cdf(value).equal(whole.cdf(value))
+    own.transforms = [*own.transforms, D.transforms.AffineTransform(1.0, 2.0)]
+    assert own.log_prob(1 + 2 * value).allclose(whole.log_prob(value) - math.log(2), atol=1e-5)
+
+
+def test_the_inverse_is_kept_where_patches_of_libraries_look_for_it():
+    whole = D.transforms.ComposeTransform([D.transforms.ExpTransform(), D.transforms.AffineTransform(1.0, 2.0)])
+    assert whole._inv is None and whole.inv.inv is whole
+    back = whole.inv
+    assert whole._inv() is back
+    one = D.transforms.ExpTransform().inv
+    copied = pickle.loads(pickle.dumps(one))
+    assert copied == one and copied != D.transforms.TanhTransform().inv and copied(adjoin.tensor(1.0)).item() == 0

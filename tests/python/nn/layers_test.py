@@ -127,6 +127,14 @@ def test_conv_paddings():
         nn.Conv1d(3, 4, 1, groups=2)
 
 
+def test_a_pad_value_of_zero_goes_with_every_mode():
+    x = adjoin.arange(6.0).reshape(1, 6)
+    assert F.pad(x, (2, 1), "reflect", value=0.0).tolist() == [[2, 1, 0, 1, 2, 3, 4, 5, 4]]
+    assert F.pad(x, (1, 1), "replicate", 0).tolist() == [[0, 0, 1, 2, 3, 4, 5, 5]]
+    with pytest.raises(RuntimeError, match="takes no value"):
+        F.pad(x, (1, 1), "circular", value=1.0)
+
+
 def test_pools():
     x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     near(nn.MaxPool2d(2)(adjoin.from_numpy(x)), [[[[5, 7], [13, 15]]]])

@@ -254,3 +254,25 @@ def test_names_of_devices_that_no_plugin_has():
     with pytest.warns(FutureWarning, match="sdpa_kernel"), adjoin.backends.cuda.sdp_kernel(enable_math=False):
         q = adjoin.randn(1, 1, 3, 4)
         assert adjoin.nn.functional.scaled_dot_product_attention(q, q, q).shape == q.shape
+
+
+def test_kernels_wait_for_whoever_defines_their_op():
+    library = adjoin.library
+
+    @library.impl("waits::late", "CPU")
+    def on_cpu(x):
+        return x + 2
+
+    @library.impl("waits::late", "default")
+    def elsewhere(x):
+        return x + 3
+
+    @library.register_fake("waits::late")
+    def shapes(x):
+        return adjoin.empty_like(x)
+
+    with pytest.raises((AttributeError, RuntimeError), match="late"):
+        adjoin.ops.waits.late(adjoin.ones(2))
+    library.define("waits::late", "(Tensor x) -> Tensor")
+    assert adjoin.ops.waits.late(adjoin.ones(2)).tolist() == [3, 3]
+    assert adjoin.ops.waits.late(adjoin.ones(2, 3, device="meta")).shape == (2, 3)

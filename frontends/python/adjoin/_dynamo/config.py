@@ -11,13 +11,31 @@ automatic_dynamic_shapes = optimize_ddp = True
 disable = error_on_recompile = specialize_int = allow_unspec_int_on_nn_module = False
 
 
-@contextlib.contextmanager
-def patch(changes=None, **words):
-    """``with patch(name=value):`` other values inside."""
-    changes = {**({changes: words.pop("value", None)} if isinstance(changes, str) else changes or {}), **words}
-    kept = {name: globals().get(name) for name in changes}
-    globals().update(changes)
-    try:
-        yield
-    finally:
-        globals().update(kept)
+def patching(switches):
+    """The patch() of a module with these globals; `group.name` reaches into a group."""
+
+    def place(name):
+        group, _, last = name.rpartition(".")
+        return (vars(switches[group]) if group else switches), last
+
+    @contextlib.contextmanager
+    def patch(changes=None, **words):
+        """``with patch(name=value):`` other values inside."""
+        changes = {**({changes: words.pop("value", None)} if isinstance(changes, str) else changes or {}), **words}
+        kept = {name: space.get(last) for name in changes for space, last in [place(name)]}
+
+        def put(values):
+            for name, value in values.items():
+                space, last = place(name)
+                space[last] = value
+
+        put(changes)
+        try:
+            yield
+        finally:
+            put(kept)
+
+    return patch
+
+
+patch = patching(globals())

@@ -2,6 +2,7 @@
 
 import importlib
 
+from .._C import backward_is_whole as _is_checkpoint_valid  # noqa: F401
 from .._C import (  # noqa: F401
     backward,
     enable_grad,

@@ -30,6 +30,7 @@ class Variable(metaclass=_Tensors):
         """What programs ask of the engine that runs backward passes."""
 
         queue_callback = staticmethod(_C.queue_callback)
+        is_checkpoint_valid = staticmethod(_C.backward_is_whole)
 
 
 class Volatile(_C.Tensor):

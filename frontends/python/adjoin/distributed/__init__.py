@@ -30,6 +30,7 @@ from ._collectives import (  # noqa: F401
 from ._group import (  # noqa: F401
     GroupMember,
     ProcessGroup,
+    _get_default_group,
     destroy_process_group,
     get_backend,
     get_default_backend_for_device,
@@ -70,6 +71,7 @@ from ._objects import (  # noqa: F401
     scatter_object_list,
     send_object_list,
 )
+from ._group import get_global_rank as _get_global_rank  # noqa: F401
 from ._work import Work  # noqa: F401
 from .device_mesh import DeviceMesh, init_device_mesh  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401

@@ -445,6 +445,11 @@ def get_global_rank(group, group_rank):
     return ranks[group_rank]
 
 
+def _get_default_group():
+    """The group of all processes; libraries of the time before groups had a default ask for it."""
+    return of(None)
+
+
 def get_group_rank(group, global_rank):
     """The place in the group of a process of the world."""
     ranks = of(group)._ranks

@@ -31,7 +31,7 @@ class Transform:
     domain = codomain = constraints.real
     _cache_size = 0
     _kept = (None, None)  # the last x and its y
-    _back = None  # a weak reference to the inverse: t.inv is the same object as long as somebody has it
+    _inv = None  # a weak reference to the inverse: t.inv is the same object as long as somebody has it
 
     event_dim = property(lambda self: self.domain.event_dim)
 
@@ -59,10 +59,10 @@ class Transform:
     @property
     def inv(self):
         """The inverse."""
-        found = self._back and self._back()
+        found = self._inv and self._inv()
         if found is None:
             found = self._inverted()
-            self._back = weakref.ref(found)
+            self._inv = weakref.ref(found)
         return found
 
     def _inverted(self):
@@ -76,7 +76,7 @@ class Transform:
         )
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_back")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_inv")}
 
     def log_abs_det_jacobian(self, x, y):
         """log |dy / dx|."""
@@ -95,13 +95,13 @@ class Transform:
         if cache_size == self._cache_size:
             return self
         made = copy.copy(self)
-        made._back = None
+        made._inv = None
         Transform.__init__(made, cache_size)
         return made
 
     def _said(self):
         """What tells it from others of its class."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_back", "_cache_size")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_inv", "_cache_size")}
 
     def __eq__(self, other):
         return type(self) is type(other) and self._said() == other._said()
@@ -119,6 +119,13 @@ class _InverseTransform(Transform):
 
     sign = property(lambda self: self._inv.sign)
     inv = property(lambda self: self._inv)
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def _said(self):
+        return {"of": self._inv}
+
     _cache_size = property(lambda self: self._inv._cache_size)
 
     def __call__(self, y):
@@ -201,15 +208,19 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
 
+def _clipped_sigmoid(x):
+    """The sigmoid, kept inside of (0, 1): its logarithms are finite."""
+    info = adjoin.finfo(x.dtype)
+    return x.sigmoid().clamp(info.tiny, 1 - info.eps)
+
+
 class SigmoidTransform(Transform):
     """1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
     sign = 1
 
-    def _call(self, x):
-        info = adjoin.finfo(x.dtype)
-        return x.sigmoid().clamp(info.tiny, 1 - info.eps)
+    _call = staticmethod(_clipped_sigmoid)
 
     def _inverse(self, y):
         info = adjoin.finfo(y.dtype)

@@ -85,15 +85,15 @@ class TransformedDistribution(Distribution):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError("transforms must be a Transform or a list of Transforms")
-        self._composed = ComposeTransform(self.transforms)
-        inner, outer = self._composed.domain.event_dim, self._composed.codomain.event_dim
+        composed = self._composed
+        inner, outer = composed.domain.event_dim, composed.codomain.event_dim
         given = base_distribution.batch_shape + base_distribution.event_shape
         if len(given) < inner:
             raise ValueError(
                 f"base_distribution needs to have shape with size at least {inner}, but got {tuple(given)}."
             )
-        made = self._composed.forward_shape(given)
-        wanted = self._composed.inverse_shape(made)
+        made = composed.forward_shape(given)
+        wanted = composed.inverse_shape(made)
         events = len(base_distribution.event_shape)
         if tuple(wanted) != tuple(given):  # a parameter of the transform is larger
             base_distribution = base_distribution.expand(wanted[: len(wanted) - events])
@@ -103,6 +103,10 @@ class TransformedDistribution(Distribution):
         super().__init__(made[:cut], made[cut:], validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
+
+    @property
+    def _composed(self):  # of what stands in transforms now: a class of one's own may fill it by itself
+        return ComposeTransform(self.transforms)
 
     @constraints.dependent_property(is_discrete=False)
     def support(self):

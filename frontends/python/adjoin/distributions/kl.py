@@ -18,14 +18,14 @@ from .joint import HalfNormal, Independent, MultivariateNormal, TransformedDistr
 from .low_rank import LowRankMultivariateNormal
 from .tails import HalfCauchy, InverseGamma, Kumaraswamy, Pareto, Weibull
 
-_table = {}
+_KL_REGISTRY = {}  # (class of p, class of q) -> function; libraries look for their bases in it
 
 
 def register_kl(type_p, type_q):
     """A decorator: the function computes kl_divergence(p, q) for p and q of these classes."""
 
     def decorate(function):
-        _table[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         return function
 
     return decorate
@@ -35,8 +35,8 @@ def kl_divergence(p, q):
     """The expectation under p of log(p / q)."""
     for of_p in type(p).__mro__:
         for of_q in type(q).__mro__:
-            if (of_p, of_q) in _table:
-                return _table[of_p, of_q](p, q)
+            if (of_p, of_q) in _KL_REGISTRY:
+                return _KL_REGISTRY[of_p, of_q](p, q)
     raise NotImplementedError(
         f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
     )

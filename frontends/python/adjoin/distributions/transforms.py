@@ -10,6 +10,7 @@ from .elementwise import (
     SoftplusTransform,
     TanhTransform,
     Transform,
+    _clipped_sigmoid,  # noqa: F401
     _InverseTransform,  # noqa: F401
     identity_transform,
 )

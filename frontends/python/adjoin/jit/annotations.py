@@ -12,3 +12,11 @@ class _Broadcasting:
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Broadcasting()
 BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = _Broadcasting()
+
+
+def __getattr__(name):
+    if name in ("ann_to_type", "try_ann_to_type"):
+        from . import _type_names
+
+        return getattr(_type_names, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

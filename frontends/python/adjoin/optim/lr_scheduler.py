@@ -16,11 +16,7 @@ from ._schedule import EPOCH_DEPRECATION_WARNING, UNSAID, LRScheduler  # noqa: F
 _LRScheduler = LRScheduler  # the older name
 
 
-class LambdaLR(LRScheduler):
-    """The initial rate times ``lr_lambda(epoch)``; one function, or one per group."""
-
-    _operation = "initial"
-
+class _ByFunctions(LRScheduler):
     def __init__(self, optimizer, lr_lambda, last_epoch=-1, verbose=UNSAID):
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):
@@ -46,6 +42,12 @@ class LambdaLR(LRScheduler):
             if attributes is not None:
                 fn.__dict__.update(attributes)
 
+
+class LambdaLR(_ByFunctions):
+    """The initial rate times ``lr_lambda(epoch)``; one function, or one per group."""
+
+    _operation = "initial"
+
     def get_lr(self):
         """See the class."""
         if not self._get_lr_called_within_step:
@@ -54,7 +56,7 @@ class LambdaLR(LRScheduler):
         return [base * fn(epoch) for base, fn in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(LambdaLR):
+class MultiplicativeLR(_ByFunctions):
     """The current rate times ``lr_lambda(epoch)``."""
 
     def get_lr(self):

@@ -289,6 +289,12 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        if not _C.backward_is_whole():
+            raise RuntimeError(
+                "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                ".backward(): the pass inside fills .grad of the leaves. Set use_reentrant=False, or call .backward() "
+                "without `inputs`."
+            )
         args = list(ctx.others)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[place] = tensor._alias().requires_grad_(tensor.requires_grad)

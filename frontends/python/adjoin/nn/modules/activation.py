@@ -137,21 +137,23 @@ class RReLU(_InPlace):
         return f"lower={self.lower}, upper={self.upper}"
 
 
-class ELU(_InPlace):
-    """x where positive, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015)."""
-
+class _WithAlpha(_InPlace):
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__(inplace)
         self.alpha = alpha
-
-    def forward(self, input):
-        return self._run("elu", input, self.alpha)
 
     def _settings(self):
         return f"alpha={self.alpha}"
 
 
-class CELU(ELU):
+class ELU(_WithAlpha):
+    """x where positive, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015)."""
+
+    def forward(self, input):
+        return self._run("elu", input, self.alpha)
+
+
+class CELU(_WithAlpha):
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1)) (Barron, 2017)."""
 
     def forward(self, input):
@@ -280,21 +282,23 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Hardshrink(Module):
-    """x, but zero in [-lambd, lambd]."""
-
+class _Shrink(Module):
     def __init__(self, lambd=0.5):
         super().__init__()
         self.lambd = lambd
-
-    def forward(self, input):
-        return F.hardshrink(input, self.lambd)
 
     def extra_repr(self):
         return f"{self.lambd}"
 
 
-class Softshrink(Hardshrink):
+class Hardshrink(_Shrink):
+    """x, but zero in [-lambd, lambd]."""
+
+    def forward(self, input):
+        return F.hardshrink(input, self.lambd)
+
+
+class Softshrink(_Shrink):
     """x moved towards zero by lambd, and zero in between."""
 
     def forward(self, input):
@@ -337,7 +341,7 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class _Softmax(Module):
+class _AlongDim(Module):
     def __init__(self, dim=None):
         super().__init__()
         no_data(self, dim)
@@ -360,21 +364,21 @@ class _Softmax(Module):
         return f"dim={self.dim}"
 
 
-class Softmax(_Softmax):
+class Softmax(_AlongDim):
     """exp(x) over its sum along ``dim``."""
 
     def forward(self, input):
         return F.softmax(input, self._dim(input))
 
 
-class LogSoftmax(_Softmax):
+class LogSoftmax(_AlongDim):
     """The logarithm of softmax, without underflow."""
 
     def forward(self, input):
         return F.log_softmax(input, self._dim(input))
 
 
-class Softmin(_Softmax):
+class Softmin(_AlongDim):
     """softmax(-x)."""
 
     def forward(self, input):

@@ -9,7 +9,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         no_data(self, p)
@@ -32,7 +32,7 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """Zeroes each element with probability p and scales the others by 1 / (1 - p); any shape.
 
     Srivastava et al., Dropout, 2014.
@@ -42,35 +42,35 @@ class Dropout(_Dropout):
         return self._drop(F.dropout, input)
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """Zeroes whole channels of (N, C, L) or (C, L)."""
 
     def forward(self, input):
         return self._drop(F.dropout1d, input)
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """Zeroes whole channels of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input):
         return self._drop(F.dropout2d, input)
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input):
         return self._drop(F.dropout3d, input)
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """Dropout that keeps the mean and variance of SELU networks (Klambauer et al., 2017)."""
 
     def forward(self, input):
         return self._drop(F.alpha_dropout, input)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels of (N, C, *)."""
 
     def forward(self, input):

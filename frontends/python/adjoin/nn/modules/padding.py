@@ -27,7 +27,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding, value):
         super().__init__(padding)
         self.value = value
@@ -39,7 +39,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
@@ -47,7 +47,7 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     def forward(self, input):
         wanted = self._sides // 2 + 1, self._sides // 2 + 2
         if input.dim() not in wanted:
@@ -58,13 +58,21 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class ConstantPad1d(_ConstantPad):
+class _ReflectionPadNd(_Pad):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    _mode = "replicate"
+
+
+class ConstantPad1d(_ConstantPadNd):
     """Adds ``value`` at both ends of the last dimension."""
 
     _sides = 2
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Adds ``value`` around the last two dimensions."""
 
     _sides = 4
@@ -78,43 +86,43 @@ class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """Adds zeros around the last two dimensions."""
 
 
-class ReflectionPad1d(_Pad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Mirrors the values without repeating the edge."""
 
-    _sides, _mode = 2, "reflect"
+    _sides = 2
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Mirrors the values without repeating the edge."""
 
-    _sides, _mode = 4, "reflect"
+    _sides = 4
 
 
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Repeats the edge."""
 
-    _sides, _mode = 2, "replicate"
+    _sides = 2
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Repeats the edge."""
 
-    _sides, _mode = 4, "replicate"
+    _sides = 4
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Continues at the opposite edge."""
 
     _sides, _mode = 2, "circular"
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Continues at the opposite edge."""
 
     _sides, _mode = 4, "circular"
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Adds ``value`` around the last three dimensions."""
 
     _sides = 6
@@ -124,19 +132,19 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Adds zeros around the last three dimensions."""
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Mirrors the values without repeating the edge."""
 
-    _sides, _mode = 6, "reflect"
+    _sides = 6
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Repeats the edge."""
 
-    _sides, _mode = 6, "replicate"
+    _sides = 6
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Continues at the opposite edge."""
 
     _sides, _mode = 6, "circular"

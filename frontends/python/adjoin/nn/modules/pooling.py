@@ -12,7 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     """The largest value of each window; stride is the window by default."""
 
     _function = ""
@@ -38,47 +38,26 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """Input (N, C, L) or (C, L)."""
 
     _function = "max_pool1d"
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """Input (N, C, H, W) or (C, H, W)."""
 
     _function = "max_pool2d"
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """Input (N, C, D, H, W) or (C, D, H, W)."""
 
     _function = "max_pool3d"
 
 
-class AvgPool1d(Module):
-    """The mean of each window: input (N, C, L) or (C, L); stride is the window by default."""
-
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-        super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(kernel_size if stride is None else stride)
-        self.padding = _single(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input):
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                            self.count_include_pad)  # fmt: skip
-
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool2d(Module):
-    """The mean of each window: input (N, C, H, W) or (C, H, W); stride is the window by default."""
-
-    _function = "avg_pool2d"
+class _AvgPoolNd(Module):
+    _function = ""
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                  divisor_override=None):  # fmt: skip
@@ -99,7 +78,29 @@ class AvgPool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool1d(_AvgPoolNd):
+    """The mean of each window: input (N, C, L) or (C, L); stride is the window by default."""
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        Module.__init__(self)
+        self.kernel_size = _single(kernel_size)
+        self.stride = _single(kernel_size if stride is None else stride)
+        self.padding = _single(padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input):
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)  # fmt: skip
+
+
+class AvgPool2d(_AvgPoolNd):
+    """The mean of each window: input (N, C, H, W) or (C, H, W); stride is the window by default."""
+
+    _function = "avg_pool2d"
+
+
+class AvgPool3d(_AvgPoolNd):
     """The mean of each window: input (N, C, D, H, W) or (C, D, H, W); stride is the window by
     default."""
 
@@ -120,27 +121,31 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
+class _AdaptiveAvgPoolNd(_AdaptivePool):
+    pass
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means over windows chosen so that (N, C, L) becomes (N, C, output_size)."""
 
     _function = "adaptive_avg_pool1d"
 
 
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
     dimension."""
 
     _function = "adaptive_avg_pool2d"
 
 
-class AdaptiveAvgPool3d(_AdaptivePool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means over windows chosen so that (N, C, D, H, W) becomes (N, C, *output_size); None keeps
     a dimension."""
 
     _function = "adaptive_avg_pool3d"
 
 
-class _AdaptiveMaxPool(_AdaptivePool):
+class _AdaptiveMaxPoolNd(_AdaptivePool):
     def __init__(self, output_size, return_indices=False):
         super().__init__(output_size)
         self.return_indices = return_indices
@@ -149,27 +154,27 @@ class _AdaptiveMaxPool(_AdaptivePool):
         return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima over windows chosen so that (N, C, L) becomes (N, C, output_size)."""
 
     _function = "adaptive_max_pool1d"
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima over windows chosen so that (N, C, H, W) becomes (N, C, *output_size); None keeps a
     dimension."""
 
     _function = "adaptive_max_pool2d"
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over windows chosen so that (N, C, D, H, W) becomes (N, C, *output_size); None keeps
     a dimension."""
 
     _function = "adaptive_max_pool3d"
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     """(sum of x^norm_type over a window)^(1 / norm_type)."""
 
     _function = ""
@@ -192,25 +197,25 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """Input (N, C, L) or (C, L)."""
 
     _function = "lp_pool1d"
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """Input (N, C, H, W) or (C, H, W)."""
 
     _function = "lp_pool2d"
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """Input (N, C, D, H, W) or (C, D, H, W)."""
 
     _function = "lp_pool3d"
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     """Puts elements back where a MaxPool with ``return_indices`` found them; the rest is zero."""
 
     _function, _tuple = "", staticmethod(_single)
@@ -229,19 +234,19 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """Input (N, C, L) or (C, L)."""
 
     _function = "max_unpool1d"
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """Input (N, C, H, W) or (C, H, W)."""
 
     _function, _tuple = "max_unpool2d", staticmethod(_pair)
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """Input (N, C, D, H, W) or (C, D, H, W)."""
 
     _function, _tuple = "max_unpool3d", staticmethod(_triple)

@@ -7,9 +7,7 @@ from .module import Module
 __all__ = ["CrossMapLRN2d", "LocalResponseNorm"]
 
 
-class LocalResponseNorm(Module):
-    """x / (k + alpha mean(x^2))^beta, the mean over ``size`` neighbouring channels: (N, C, *)."""
-
+class _Response(Module):
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
         super().__init__()
         self.size = size
@@ -24,7 +22,11 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(LocalResponseNorm):
+class LocalResponseNorm(_Response):
+    """x / (k + alpha mean(x^2))^beta, the mean over ``size`` neighbouring channels: (N, C, *)."""
+
+
+class CrossMapLRN2d(_Response):
     """LocalResponseNorm of (N, C, H, W) by its old name."""
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):

@@ -1,3 +1,3 @@
 """adjoin.utils.data._utils: where programs look for collate and its map in PyTorch."""
 
-from . import collate, worker  # noqa: F401
+from . import collate, pin_memory, worker  # noqa: F401
