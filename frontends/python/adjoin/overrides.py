@@ -105,6 +105,13 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 _OP = type(_C.find_op("add"))
 
 
+def get_default_nowrap_functions():
+    """What gives tensors as they are: the default ``__torch_function__`` does not make the subclass of its results."""
+    from . import _tensor
+
+    return set(_tensor.UNCONVERTED)
+
+
 def get_ignored_functions():
     """Functions that cannot be overridden: they make tensors of something else."""
     import adjoin
