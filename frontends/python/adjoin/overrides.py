@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import types
 
 from . import _C
 from ._C import (  # noqa: F401
@@ -172,7 +173,16 @@ def _dummy(function):
 
 def resolve_name(f):
     """The full name of something that can be overridden, or None."""
-    return _names().get(f)
+    import adjoin
+
+    home = adjoin.__name__  # torch, where that is what programs import
+    if isinstance(f, types.MethodWrapperType) and type(f.__self__).__name__ in (
+        "getset_descriptor",
+        "member_descriptor",
+    ):
+        return f"{home}.Tensor.{f.__self__.__name__}.{f.__name__}"
+    name = _names().get(f)
+    return None if name is None else home + name.removeprefix("adjoin")
 
 
 def is_tensor_method_or_property(func):

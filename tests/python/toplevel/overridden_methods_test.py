@@ -154,3 +154,10 @@ def test_a_subclass_may_answer():
     assert (x.shape, x.dim(), len(x), bool(x), x + 1, 1 + x) == ("a shape", 42, 7, True, "a sum", "a sum")
     with adjoin._C.DisableTorchFunctionSubclass():
         assert x.shape == (3,) and x.dim() == 1 and len(x) == 3 and (x + 1).sum().item() == 3
+
+
+def test_names_of_what_is_seen():
+    assert adjoin.overrides.resolve_name(Tensor.add) == "adjoin.Tensor.add"
+    assert adjoin.overrides.resolve_name(adjoin.nn.functional.linear) == "adjoin.nn.functional.linear"
+    assert adjoin.overrides.resolve_name(Tensor.shape.__get__) == "adjoin.Tensor.shape.__get__"
+    assert adjoin.overrides.resolve_name(len) is None
