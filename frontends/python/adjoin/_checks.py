@@ -1,5 +1,7 @@
 """adjoin._checks: conditions that programs state: ``torch._check(x.dim() == 2, lambda: "a matrix is wanted")``, and control by them."""
 
+import sys
+
 import adjoin
 
 _STANDARD = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request.)"
@@ -76,16 +78,27 @@ def _assert_scalar(self, assert_msg):
         raise RuntimeError(assert_msg)
 
 
+def _kept(name):
+    """The function of jit that keeps the control flow in the program that is being traced, or None: nothing is traced."""
+    jit = sys.modules.get(__package__ + ".jit")  # who traces has loaded it
+    return getattr(jit, name) if jit is not None and jit.is_tracing() else None
+
+
 def cond(pred, true_fn, false_fn, operands=()):
-    """``true_fn(*operands)`` or ``false_fn(*operands)``, by a bool or a tensor of one."""
-    if isinstance(pred, adjoin.Tensor) and pred.numel() != 1:
-        raise RuntimeError(f"cond: pred has {pred.numel()} elements, one is wanted; where() chooses by element")
+    """``true_fn(*operands)`` or ``false_fn(*operands)``, by a bool or a tensor of one. A program that is traced keeps both."""
+    if isinstance(pred, adjoin.Tensor):
+        if pred.numel() != 1:
+            raise RuntimeError(f"cond: pred has {pred.numel()} elements, one is wanted; where() chooses by element")
+        if kept := _kept("cond"):
+            return kept(pred.reshape(()), true_fn, false_fn, operands)
     return (true_fn if pred else false_fn)(*operands)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
-    """``carried_inputs = body_fn(*carried_inputs)`` as long as ``cond_fn(*carried_inputs)`` holds."""
+    """``carried_inputs = body_fn(*carried_inputs)`` as long as ``cond_fn(*carried_inputs)`` holds. A program that is traced keeps the loop."""
     carried = tuple(carried_inputs)
+    if kept := _kept("while_loop"):
+        return kept(cond_fn, body_fn, carried)
     while cond_fn(*carried):
         made = body_fn(*carried)
         carried = tuple(made) if isinstance(made, (tuple, list)) else (made,)

@@ -5,6 +5,7 @@ what a product of the whole matrix gives, and take its time. Processors have no 
 """
 
 from . import _C
+from ._overridden import as_op, of_the_object
 
 _op = _C.find_op
 
@@ -30,7 +31,11 @@ class SparseSemiStructuredTensor(_C.Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        func, args = as_op(func, args)
         name = func.__name__
+        if name not in _SERVED and of_the_object(func):
+            with _C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
         if name not in _SERVED:
             raise NotImplementedError(f"{name}: not there for semi-structured sparse tensors; call to_dense() first")
         whole = [a.to_dense() if isinstance(a, SparseSemiStructuredTensor) else a for a in args]

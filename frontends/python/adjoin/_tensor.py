@@ -6,6 +6,7 @@ import weakref
 
 from . import _array_methods, _C
 from ._C import Tensor
+from ._overridden import overridden
 
 # What _C calls for data that is no plain nested list
 
@@ -117,7 +118,7 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
         return NotImplemented
     with _C.DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    return _convert(result, cls)
+    return result if func in UNCONVERTED else _convert(result, cls)
 
 
 class _Memory:
@@ -599,6 +600,7 @@ def _variable():
     return found
 
 
+_UNSEEN = {"__setstate__", "__copy__", "__array_wrap__", "__array_namespace__"}  # of no interest to overrides
 _METHODS = {
     "__torch_function__": classmethod(_torch_function),
     "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
@@ -656,8 +658,25 @@ _METHODS = {
     ),
 }
 
+
+def _seen(function):
+    """The method as ``__torch_function__`` of a subclass or a mode sees it: whole, by its own name."""
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        if overridden(self):
+            return _C.handle_torch_function(method, (self,), (self, *args), kwargs)
+        return function(self, *args, **kwargs)
+
+    return method
+
+
 for _name, _function in _METHODS.items():
-    if not isinstance(_function, (classmethod, property)):
+    if not isinstance(_function, (classmethod, property, staticmethod)):
         _function.__name__ = _name
+        if _name not in _UNSEEN:
+            _function = _seen(_function)
     _C.set_tensor_attribute(_name, _function)
+# Their results are other tensors of the program, which keep their type.
+UNCONVERTED = {getattr(Tensor, name).__get__ for name in ("grad", "_grad", "_base")}
 _C.set_tensor_attribute("name", None)  # no tensor has one unless it is given one

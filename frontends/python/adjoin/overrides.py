@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import types
 
 from . import _C
 from ._C import (  # noqa: F401
@@ -105,6 +106,13 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 _OP = type(_C.find_op("add"))
 
 
+def get_default_nowrap_functions():
+    """What gives tensors as they are: the default ``__torch_function__`` does not make the subclass of its results."""
+    from . import _tensor
+
+    return set(_tensor.UNCONVERTED)
+
+
 def get_ignored_functions():
     """Functions that cannot be overridden: they make tensors of something else."""
     import adjoin
@@ -165,7 +173,16 @@ def _dummy(function):
 
 def resolve_name(f):
     """The full name of something that can be overridden, or None."""
-    return _names().get(f)
+    import adjoin
+
+    home = adjoin.__name__  # torch, where that is what programs import
+    if isinstance(f, types.MethodWrapperType) and type(f.__self__).__name__ in (
+        "getset_descriptor",
+        "member_descriptor",
+    ):
+        return f"{home}.Tensor.{f.__self__.__name__}.{f.__name__}"
+    name = _names().get(f)
+    return None if name is None else home + name.removeprefix("adjoin")
 
 
 def is_tensor_method_or_property(func):

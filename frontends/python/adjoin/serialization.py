@@ -220,7 +220,10 @@ def load(
             )
             raise
     loading.file = file
-    return _C.pt_run(file, loading)
+    try:
+        return _C.pt_run(file, loading)
+    except UnicodeDecodeError as error:
+        raise pickle.UnpicklingError(f"load: the file is damaged: a text in it is no UTF-8 ({error.reason})") from error
 
 
 def _holds_program(source):
@@ -230,7 +233,7 @@ def _holds_program(source):
     try:
         with zipfile.ZipFile(source if isinstance(source, str) else io.BytesIO(source)) as archive:
             return "program/program.ajir" in archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except (zipfile.BadZipFile, OSError, ValueError):  # ValueError: a name is no text
         return False
 
 

@@ -3,6 +3,7 @@
 #include "methods.hpp"
 #include "op.hpp"
 #include "parse.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -83,12 +84,6 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwna
                                     "other", "non_blocking", "copy", "memory_format"});
   PyObject* a[10];
   Target target;
-  if ((!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
-    std::vector<PyObject*> all{self};
-    all.insert(all.end(), args, args + n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-    return call_override(PyDict_GetItemString(tensor_type.tp_dict, "to"), all.data(), n + 1,
-                         kwnames);
-  }
   if (likely(n == 1 && !kwnames)) {
     PyObject* made = read_target(args[0], target)
                          ? convert_tensor(self, target, false, false, nullptr)
@@ -145,10 +140,12 @@ PyObject* cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kw
 }  // namespace
 
 PyMethodDef conversion_methods[] = {
-    {"to", method(to), METH_FASTCALL | METH_KEYWORDS,
+    {"to", method(seen_with_names<to>), METH_FASTCALL | METH_KEYWORDS,
      "The tensor in another dtype, on another device, or both."},
-    {"cpu", method(cpu), METH_FASTCALL | METH_KEYWORDS, "The tensor in the host's memory."},
-    {"cuda", method(cuda), METH_FASTCALL | METH_KEYWORDS, "The tensor on a CUDA device."},
+    {"cpu", method(seen_with_names<cpu>), METH_FASTCALL | METH_KEYWORDS,
+     "The tensor in the host's memory."},
+    {"cuda", method(seen_with_names<cuda>), METH_FASTCALL | METH_KEYWORDS,
+     "The tensor on a CUDA device."},
     {},
 };
 

@@ -7,6 +7,7 @@
 #include "node.hpp"
 #include "parse.hpp"
 #include "program.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 
@@ -228,40 +229,45 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
 }  // namespace
 
 PyGetSetDef grad_properties[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad,
+    {"requires_grad", seen_get<get_requires_grad>, seen_set<get_requires_grad, set_requires_grad>,
      "Whether operations on the tensor are recorded.", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operation made the tensor.", nullptr},
-    {"grad", get_grad, set_grad, "What backward has accumulated, or None.", nullptr},
-    {"_grad", get_grad, set_grad, "grad, by the name that it has below the package.", nullptr},
-    {"grad_fn", get_grad_fn, nullptr, "The node of the graph that made the tensor, or None.",
+    {"is_leaf", seen_get<get_is_leaf>, nullptr, "Whether no recorded operation made the tensor.",
      nullptr},
-    {"output_nr", get_output_nr, nullptr, "Which result of grad_fn the tensor is.", nullptr},
-    {"retains_grad", get_retains_grad, nullptr,
+    {"grad", seen_get<get_grad>, seen_set<get_grad, set_grad>,
+     "What backward has accumulated, or None.", nullptr},
+    {"_grad", seen_get<get_grad>, seen_set<get_grad, set_grad>,
+     "grad, by the name that it has below the package.", nullptr},
+    {"grad_fn", seen_get<get_grad_fn>, nullptr,
+     "The node of the graph that made the tensor, or None.", nullptr},
+    {"output_nr", seen_get<get_output_nr>, nullptr, "Which result of grad_fn the tensor is.",
+     nullptr},
+    {"retains_grad", seen_get<get_retains_grad>, nullptr,
      "Whether a tensor that is no leaf keeps its gradient.", nullptr},
-    {"data", get_data, set_data, "The same memory without history; its writes are not noticed.",
-     nullptr},
-    {"_version", get_version, nullptr, "How often the memory was written.", nullptr},
-    {"_base", get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
+    {"data", seen_get<get_data>, seen_set<get_data, set_data>,
+     "The same memory without history; its writes are not noticed.", nullptr},
+    {"_version", seen_get<get_version>, nullptr, "How often the memory was written.", nullptr},
+    {"_base", seen_get<get_base>, nullptr, "The tensor that a view looks at, or None.", nullptr},
     {},
 };
 
 PyMethodDef grad_methods[] = {
     {"_is_view", get_is_view, METH_NOARGS, nullptr},
-    {"is_inference", is_inference, METH_NOARGS, "Whether the tensor was made in inference mode."},
-    {"detach", detach, METH_NOARGS, "The same memory without history."},
+    {"is_inference", seen<is_inference>, METH_NOARGS,
+     "Whether the tensor was made in inference mode."},
+    {"detach", seen<detach>, METH_NOARGS, "The same memory without history."},
     {"_alias", alias, METH_NOARGS, "detach() that the levels of transforms do not see."},
-    {"detach_", detach_in_place, METH_NOARGS, "Forgets the history."},
-    {"requires_grad_", method(requires_grad_in_place), METH_FASTCALL | METH_KEYWORDS,
-     "Starts or ends recording."},
-    {"retain_grad", retain_grad, METH_NOARGS,
+    {"detach_", seen<detach_in_place>, METH_NOARGS, "Forgets the history."},
+    {"requires_grad_", method(seen_with_names<requires_grad_in_place>),
+     METH_FASTCALL | METH_KEYWORDS, "Starts or ends recording."},
+    {"retain_grad", seen<retain_grad>, METH_NOARGS,
      "Keeps the gradient in .grad although the tensor is no leaf."},
-    {"backward", method(backward), METH_FASTCALL | METH_KEYWORDS,
+    {"backward", method(seen_with_names<backward>), METH_FASTCALL | METH_KEYWORDS,
      "backward($self, gradient=None, retain_graph=None, create_graph=False, "
      "inputs=None)\n--\n\nAccumulates gradients into "
      ".grad of the leaves."},
-    {"register_hook", register_hook, METH_O,
+    {"register_hook", seen<register_hook>, METH_O,
      "f(grad) runs when the gradient is known, and may replace it."},
-    {"register_post_accumulate_grad_hook", register_post_accumulate, METH_O,
+    {"register_post_accumulate_grad_hook", seen<register_post_accumulate>, METH_O,
      "f(tensor) runs after its gradient was accumulated."},
     {"_make_subclass", method(make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
     {"as_subclass", as_subclass, METH_O, "The same tensor as an object of a subclass."},

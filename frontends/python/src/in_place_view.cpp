@@ -5,6 +5,7 @@
 #include "function.hpp"
 #include "methods.hpp"
 #include "op.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -85,18 +86,19 @@ PyObject* change(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
 }  // namespace
 
 PyMethodDef in_place_view_methods[] = {
-    {"squeeze_", method(change<0>), METH_FASTCALL | METH_KEYWORDS,
+    {"squeeze_", method(seen_with_names<change<0>>), METH_FASTCALL | METH_KEYWORDS,
      "squeeze() on the tensor itself."},
-    {"unsqueeze_", method(change<1>), METH_FASTCALL | METH_KEYWORDS,
+    {"unsqueeze_", method(seen_with_names<change<1>>), METH_FASTCALL | METH_KEYWORDS,
      "unsqueeze() on the tensor itself."},
-    {"t_", method(change<2>), METH_FASTCALL | METH_KEYWORDS, "t() on the tensor itself."},
-    {"transpose_", method(change<3>), METH_FASTCALL | METH_KEYWORDS,
+    {"t_", method(seen_with_names<change<2>>), METH_FASTCALL | METH_KEYWORDS,
+     "t() on the tensor itself."},
+    {"transpose_", method(seen_with_names<change<3>>), METH_FASTCALL | METH_KEYWORDS,
      "transpose() on the tensor itself."},
-    {"swapaxes_", method(change<4>), METH_FASTCALL | METH_KEYWORDS,
+    {"swapaxes_", method(seen_with_names<change<4>>), METH_FASTCALL | METH_KEYWORDS,
      "swapaxes() on the tensor itself."},
-    {"swapdims_", method(change<5>), METH_FASTCALL | METH_KEYWORDS,
+    {"swapdims_", method(seen_with_names<change<5>>), METH_FASTCALL | METH_KEYWORDS,
      "swapdims() on the tensor itself."},
-    {"as_strided_", method(change<6>), METH_FASTCALL | METH_KEYWORDS,
+    {"as_strided_", method(seen_with_names<change<6>>), METH_FASTCALL | METH_KEYWORDS,
      "as_strided() on the tensor itself."},
     {},
 };

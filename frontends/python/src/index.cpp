@@ -5,6 +5,7 @@
 #include "dtype.hpp"
 #include "methods.hpp"
 #include "op.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -29,7 +30,7 @@ PyObject* override_access(const char* name, PyObject* const* args, Py_ssize_t n)
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) {
-  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
+  if (unlikely(looked_on(self))) {
     PyObject* args[] = {self, key};
     return override_access("__getitem__", args, 2);
   }
@@ -121,7 +122,7 @@ int assign(PyObject* self, PyObject* key, PyObject* value) {
                     "is to stay, or cat() the rest");
     return -1;
   }
-  if (unlikely(!is_exact_tensor(self) && overrides(Py_TYPE(self))) || mode_on()) {
+  if (unlikely(looked_on(self))) {
     PyObject* args[] = {self, key, value};
     Ref result(override_access("__setitem__", args, 3));
     return result ? 0 : -1;
@@ -143,6 +144,10 @@ int assign(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 Py_ssize_t length(PyObject* self) {
+  if (unlikely(looked_on(self))) {
+    Ref answer(override_slot("__len__", self));
+    return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
+  }
   aj_tensor* t = tensor_of(self);
   if (t->dl.ndim > 0) return t->dl.shape[0];
   PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
@@ -150,6 +155,11 @@ Py_ssize_t length(PyObject* self) {
 }
 
 int contains(PyObject* self, PyObject* item) {
+  if (unlikely(looked_on(self))) {
+    PyObject* args[] = {self, item};
+    Ref answer(override_access("__contains__", args, 2));
+    return answer ? PyObject_IsTrue(answer.get()) : -1;
+  }
   Scratch scratch;
   aj_value v;
   if (is_tensor(item)) {
@@ -177,6 +187,10 @@ PyMappingMethods mapping_methods = {
     .mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign};
 
 PyObject* iterate(PyObject* self) {
+  if (unlikely(looked_on(self))) {
+    Ref rows(PyObject_CallMethod(self, "unbind", "i", 0));
+    return rows ? PyObject_GetIter(rows.get()) : nullptr;
+  }
   if (tensor_of(self)->dl.ndim == 0) {
     PyErr_SetString(
         PyExc_TypeError,

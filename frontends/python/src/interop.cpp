@@ -5,6 +5,7 @@
 #include "device.hpp"
 #include "methods.hpp"
 #include "parse.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -278,7 +279,7 @@ aj_tensor* tensor_on_memory(PyObject* o) {
 }
 
 PyMethodDef exchange_methods[] = {
-    {"numpy", method(to_numpy), METH_FASTCALL | METH_KEYWORDS,
+    {"numpy", method(seen_with_names<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "A NumPy array on the tensor's memory."},
     {"__array__", method(to_array), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__dlpack__", method(to_dlpack), METH_FASTCALL | METH_KEYWORDS, nullptr},

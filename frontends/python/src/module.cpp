@@ -135,14 +135,15 @@ int load() {
 
 int fill(PyObject* module) {
   constexpr int (*parts[])(PyObject*) = {
-      init_dtype,       init_device,      init_size,      init_generator, init_object,
-      init_tensor,      init_wrap,        init_profile,   init_shared,    init_override,
-      init_ops,         init_numbers,     init_index,     init_convert,   init_interop,
-      init_modes,       init_node,        init_hooks,     init_engine,    init_function,
-      init_module_base, init_module_tree, init_runtime,   init_operate,   init_streams,
-      init_optimizer,   init_autocast,    init_define,    init_pt_read,   init_pt_write,
-      init_ipc,         init_memory,      init_transform, init_forward,   init_distributed,
-      init_dispatch,    init_graphs,      init_lazy,      init_compiled,  init_package,
+      init_dtype,       init_device,      init_size,        init_generator, init_object,
+      init_tensor,      init_wrap,        init_profile,     init_shared,    init_override,
+      init_seen,        init_ops,         init_numbers,     init_index,     init_convert,
+      init_interop,     init_modes,       init_node,        init_hooks,     init_engine,
+      init_function,    init_module_base, init_module_tree, init_runtime,   init_operate,
+      init_streams,     init_optimizer,   init_autocast,    init_define,    init_pt_read,
+      init_pt_write,    init_ipc,         init_memory,      init_transform, init_forward,
+      init_distributed, init_dispatch,    init_graphs,      init_lazy,      init_compiled,
+      init_package,
   };
   for (auto part : parts)
     if (part(module) < 0) return -1;

@@ -188,6 +188,7 @@ int init_function(PyObject* module);
 int init_module_base(PyObject* module);
 int init_module_tree(PyObject* module);
 int init_override(PyObject* module);
+int init_seen(PyObject* module);
 int init_operate(PyObject* module);
 int init_runtime(PyObject* module);
 int init_define(PyObject* module);

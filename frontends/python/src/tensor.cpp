@@ -7,6 +7,7 @@
 #include "dtype.hpp"
 #include "methods.hpp"
 #include "op.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 namespace {
@@ -168,6 +169,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 PyObject* represent(PyObject* self) {
+  if (unlikely(looked_on(self))) return override_slot("__repr__", self);
   return call_helper("adjoin._tensor_str", "tensor_repr", &self, 1);
 }
 
@@ -181,6 +183,7 @@ PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr
 int add_properties(PyTypeObject* type, PyGetSetDef* list) {
   for (; list->name; ++list) {
     Ref d(PyDescr_NewGetSet(type, list));
+    if (d) note_property(list->get, list->closure, d.get());
     if (!d || PyDict_SetItemString(type->tp_dict, list->name, d.get()) < 0) return -1;
   }
   return 0;
@@ -192,6 +195,7 @@ int add_methods(PyTypeObject* type, PyMethodDef* list) {
                      : list->ml_flags & METH_STATIC ? PyCFunction_New(list, nullptr)
                                                     : PyDescr_NewMethod(type, list);
     Ref d(made);
+    if (d) note_method(reinterpret_cast<void*>(list->ml_meth), d.get());
     if (d && list->ml_flags & METH_STATIC) d = Ref(PyStaticMethod_New(d.get()));
     if (!d || PyDict_SetItemString(type->tp_dict, list->ml_name, d.get()) < 0) return -1;
   }

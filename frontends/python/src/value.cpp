@@ -11,6 +11,7 @@
 #include "dispatch.hpp"
 #include "dtype.hpp"
 #include "methods.hpp"
+#include "seen.hpp"
 
 namespace adjoin::py {
 
@@ -306,6 +307,10 @@ PyObject* to_complex(PyObject* self, PyObject*) {
 }  // namespace
 
 int tensor_bool(PyObject* self) {
+  if (unlikely(looked_on(self))) {
+    Ref answer(override_slot("__bool__", self));
+    return answer ? PyObject_IsTrue(answer.get()) : -1;
+  }
   aj_tensor* t = tensor_of(self);
   int64_t n = core->tensor_numel(t);
   if (unlikely(n != 1)) {
@@ -329,18 +334,21 @@ int tensor_bool(PyObject* self) {
 }
 
 PyObject* tensor_float(PyObject* self) {
+  if (unlikely(looked_on(self))) return override_slot("__float__", self);
   Ref number(only_number(self));
   if (!number || PyFloat_CheckExact(number.get())) return number.release();
   return PyNumber_Float(number.get());
 }
 
 PyObject* tensor_int(PyObject* self) {
+  if (unlikely(looked_on(self))) return override_slot("__int__", self);
   Ref number(only_number(self));
   if (!number || PyLong_CheckExact(number.get())) return number.release();
   return PyNumber_Long(number.get());
 }
 
 PyObject* tensor_index(PyObject* self) {
+  if (unlikely(looked_on(self))) return override_slot("__index__", self);
   aj_tensor* t = tensor_of(self);
   bool integral =
       t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt || t->dl.dtype.code == kDLBool;
@@ -360,9 +368,9 @@ PyObject* tensor_index(PyObject* self) {
 }
 
 PyMethodDef value_methods[] = {
-    {"item", item, METH_NOARGS, "The only element as a Python number."},
-    {"tolist", to_list, METH_NOARGS, "The elements as nested lists of Python numbers."},
-    {"__complex__", to_complex, METH_NOARGS, nullptr},
+    {"item", seen<item>, METH_NOARGS, "The only element as a Python number."},
+    {"tolist", seen<to_list>, METH_NOARGS, "The elements as nested lists of Python numbers."},
+    {"__complex__", seen<to_complex>, METH_NOARGS, nullptr},
     {},
 };
 

@@ -247,3 +247,11 @@ def test_a_file_without_check_sums_is_read():
     for settings in ({}, {"check_sums": True}):
         file.seek(0)
         assert adjoin.load(file, **settings)["x"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_text_that_is_no_text_is_told():
+    file = io.BytesIO()
+    adjoin.save({"a_name": adjoin.ones(2)}, file, _use_new_zipfile_serialization=False)
+    damaged = file.getvalue().replace(b"a_name", b"a_na\xffe")
+    with pytest.raises(pickle.UnpicklingError, match="the file is damaged: a text in it is no UTF-8"):
+        adjoin.load(io.BytesIO(damaged))

@@ -9,7 +9,7 @@ import zlib
 
 import adjoin
 import pytest
-from adjoin.utils.tensorboard import FileWriter, RecordWriter, SummaryWriter, _events
+from adjoin.utils.tensorboard import FileWriter, RecordWriter, SummaryWriter, _curves, _events
 
 
 def bitwise_crc32c(data):
@@ -265,3 +265,48 @@ def test_records_of_a_program_s_own(tmp_path):
     writer.close()
     with pytest.raises(ValueError, match="closed"):
         writer.write(b"")
+
+
+def test_precision_and_recall_by_threshold(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_pr_curve(
+            "curve", adjoin.tensor([0, 1, 1, 0]), adjoin.tensor([0.2, 0.5, 0.8, 0.9]), 1, num_thresholds=11
+        )
+        with pytest.raises(ValueError, match="one prediction for each label"):
+            writer.add_pr_curve("curve", [0, 1], [0.5])
+        with pytest.raises(ValueError, match="probabilities"):
+            writer.add_pr_curve("curve", [0, 1], [0.5, 1.5])
+        writer.add_pr_curve_raw("raw", *([1.0, 0.0] for _ in range(6)), 2, num_thresholds=2)
+    found = events(tmp_path)
+    numbers = _curves.counts(adjoin.tensor([0, 1, 1, 0]), adjoin.tensor([0.2, 0.5, 0.8, 0.9]), 11, None)
+    assert (
+        numbers[:4, 0].tolist() == [2, 2, 0, 0]
+        and numbers[:4, 6].tolist() == [1, 1, 1, 1]
+        and numbers[:4, 10].tolist() == [0, 0, 2, 2]
+    )
+    assert numbers[4:, 0].tolist() == [0.5, 1] and numbers[4:, 6].tolist() == [0.5, 0.5]
+    assert ("curve", 1) in found and ("raw", 2) in found
+    data = next(tmp_path.iterdir()).read_bytes()
+    assert b"pr_curves" in data and data.count(b"curve") >= 2
+
+
+def test_vectors_for_the_projector(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_embedding(adjoin.eye(3), metadata=["a", "b", "c"], label_img=adjoin.rand(3, 3, 4, 5), global_step=2)
+        writer.add_embedding(
+            adjoin.eye(2), metadata=[["x", 1], ["y", 2]], metadata_header=["name", "number"], tag="two words"
+        )
+        with pytest.raises(ValueError, match="2 labels and 3 vectors"):
+            writer.add_embedding(adjoin.eye(3), metadata=["a", "b"])
+    inside = tmp_path / "00002" / "default"
+    assert (inside / "tensors.tsv").read_text().splitlines()[1] == "0.0\t1.0\t0.0"
+    assert (inside / "metadata.tsv").read_text() == "a\nb\nc\n" and (inside / "sprite.png").read_bytes()[
+        :4
+    ] == b"\x89PNG"
+    assert (tmp_path / "00000" / "two%20words" / "metadata.tsv").read_text() == "name\tnumber\nx\t1\ny\t2\n"
+    told = (tmp_path / "projector_config.pbtxt").read_text()
+    assert (
+        told.count("embeddings {") == 2
+        and 'tensor_path: "00002/default/tensors.tsv"' in told
+        and "single_image_dim: 5" in told
+    )

@@ -109,6 +109,10 @@ def test_blocks_are_counted():
     assert block.to_dense().tolist() == [[[[1, 0, 0], [1, 1, 0]]]]
     assert "sparsity" in repr(block) and "██" in str(block)
     assert flex.create_block_mask(causal, 1, 1, 256, 256, BLOCK_SIZE=64).sparsity() == 37.5
+    assert (
+        flex.create_block_mask(causal, 1, 1, 16, 16).sparsity() == 0
+        and flex.create_block_mask(causal, 1, 1, 100, 70, BLOCK_SIZE=32).sparsity() == 25
+    )
 
 
 def test_rows_of_blocks_can_be_taken():

@@ -286,6 +286,12 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     if hasattr(f, "seek"):
         f.seek(0)
     with zipfile.ZipFile(f) as z:
-        told = json.loads(z.read(EXTRA)) if EXTRA in z.namelist() else {"dims": {}, "writes": [], "buffers": []}
-    dims = {n: Dim(n, min=least, max=most) for n, (least, most) in told["dims"].items()}
-    return ExportedProgram(traced, dims, told["writes"], told["buffers"])
+        told = z.read(EXTRA) if EXTRA in z.namelist() else b'{"dims": {}, "writes": [], "buffers": []}'
+    try:
+        told = json.loads(told)
+        dims = {n: Dim(n, min=least, max=most) for n, (least, most) in told["dims"].items()}
+        return ExportedProgram(traced, dims, told["writes"], told["buffers"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RuntimeError(
+            f"export.load: the file is damaged: what it says of dimensions and buffers is not understood ({error!r})"
+        ) from error

@@ -225,9 +225,9 @@ def optimize_for_inference(mod, other_methods=None):
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """A traced module whose parameters are constants, copies of today's values: what is made of them alone is computed now, equal calls
-    are made once; with optimize_numerics batch norms go into the layer before them, within rounding. It must be in eval mode. A module
-    that is no program comes back as it is."""
+    """A module that is a program, with its parameters as constants, copies of today's values. Of a traced one: what is made of them alone
+    is computed now, equal calls are made once; with optimize_numerics batch norms go into the layer before them, within rounding. It
+    must be in eval mode. A module that is no program comes back as it is."""
     if mod.training:
         raise RuntimeError("freeze: the module is in training mode; call eval() first")
     if preserved_attrs:

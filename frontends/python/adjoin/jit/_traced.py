@@ -319,6 +319,10 @@ def optimized(program, passes):
 
 
 def frozen(module, numerics):
+    if "_functions" in module.__dict__:
+        from ._script.face import frozen
+
+        return frozen(module)
     if not isinstance(module, TracedForward):
         return module
     passes = DEAD | COMMON | FREEZE | CONSTANTS | DROPOUT | (NORMS if numerics else 0)

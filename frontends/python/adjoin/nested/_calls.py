@@ -5,6 +5,7 @@ batch. What has neither is refused, for an op that nobody looked at would mix se
 """
 
 from .. import _C
+from .._overridden import as_op, of_the_object
 from . import _segments
 from ._jagged import NestedTensor, plain, tight, wrap
 from ._ragged import RaggedSize, from_lengths
@@ -23,6 +24,7 @@ _BODIES = frozenset("""
 
 def call(func, args, kwargs):
     """The result of func, of which at least one argument is a nested tensor."""
+    func, args = as_op(func, args)
     name = func.__name__
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     served = _SERVED.get(name)
@@ -30,6 +32,8 @@ def call(func, args, kwargs):
         return served(name, func, list(args), dict(kwargs))
     if _elementwise(base):
         return _pointwise(name, func, args, kwargs)
+    if of_the_object(func):
+        return func(*args, **kwargs)
     raise NotImplementedError(
         f"{name}: not there for nested tensors (layout jagged); use values(), unbind() or to_padded_tensor(padding)"
     )

@@ -5,6 +5,7 @@ in `_BY_PART` is called for one part after the other; the rest is refused.
 """
 
 from .. import _C
+from .._overridden import as_op, of_the_object
 from ._calls import _elementwise
 
 _op = _C.find_op
@@ -204,6 +205,7 @@ def _padded(nested, padding, output_size):
 
 
 def _call(func, args, kwargs):
+    func, args = as_op(func, args)
     name = func.__name__
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     nested = [
@@ -220,6 +222,8 @@ def _call(func, args, kwargs):
         return _pointwise(name, func, args, kwargs, nested)
     if base in _BY_PART:
         return _by_part(base, func, args, kwargs, first)
+    if of_the_object(func):
+        return func(*args, **kwargs)
     raise NotImplementedError(
         f"{name}: not there for nested tensors (layout strided); use unbind(), or layout=torch.jagged"
     )

@@ -7,6 +7,7 @@ import threading
 import adjoin
 from adjoin import _C
 from adjoin.autograd import Function
+from adjoin._overridden import as_op
 from adjoin.overrides import TorchFunctionMode
 
 from ._pytree import tree_flatten, tree_unflatten
@@ -67,6 +68,7 @@ class running:
 
 def _op_of(function):
     """The op that a function of the protocol calls, or None."""
+    function, _ = as_op(function, ())
     if isinstance(function, _OP):
         return function
     return _C.find_op(function.__name__) if isinstance(function, _METHOD) else None

@@ -1,5 +1,6 @@
 """adjoin.jit._script.face: what a scripted function and a scripted module are to Python."""
 
+import copy
 import functools
 import inspect
 import re
@@ -7,6 +8,7 @@ import re
 from ... import _C
 from ...nn.modules.module import Module
 from .. import RecursiveScriptModule, ScriptFunction, _tracing, is_tracing
+from .again import plain
 from .unit import Unit
 from .values import types
 
@@ -82,6 +84,7 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
 
     def __init__(self, handle, path, functions, original=None, ready=True, root=None):
         Module.__init__(self)
+        original = plain(original)
         self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False, _root=root or self)
         self.__dict__["original_name"] = type(original).__name__ if original is not None else "Module"
         if original is not None:
@@ -193,6 +196,17 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         save(self, file)
         file.seek(0)
         return load(file)
+
+
+def frozen(module):
+    """A copy whose parameters and buffers are constants of its program: it has none, and nobody changes them."""
+    made = copy.deepcopy(module)
+    for i in range(len(_C.program_values(made._handle, PARAM))):
+        _C.program_set_weight(made._handle, PARAM, i, _C.program_weight(made._handle, PARAM, i).detach())
+    for part in made.modules():
+        part._parameters.clear()
+        part._buffers.clear()
+    return made
 
 
 def functions_of(handle):

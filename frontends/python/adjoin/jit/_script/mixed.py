@@ -4,6 +4,7 @@ one scripted program: what was traced is a function of it."""
 import re
 
 from ... import _C
+from .errors import NotSupportedError
 from .literals import literal, quoted
 from .unit import Unit
 
@@ -57,7 +58,13 @@ class Scripts:
 
 def add_traced(unit, handle, name, prefix):
     """A captured program as a function of the unit; its weights have the prefix."""
-    text = _C.script_lowered(handle, name)
+    try:
+        text = _C.script_lowered(handle, name)
+    except RuntimeError as error:
+        raise NotSupportedError(
+            "jit.script: what was traced calls scripted code itself, so it cannot be a part of what is scripted; "
+            "script() that part, too, instead of trace()"
+        ) from error
     unit.used.add(name)
     known = {n for n, _, _ in unit.weights}
     for what in (PARAM, CONSTANT):

@@ -13,6 +13,7 @@ import adjoin
 from ...nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from ...nn.modules.module import Module
 from . import names
+from .again import plain
 from .errors import NotSupportedError, Place, refuse
 from .forms import FORMS, FUNCTIONS
 from .literals import NoLiteral, literal, quoted
@@ -262,6 +263,8 @@ class Unit:
             return f"&{self.object_ids[id(module)]}"
         number = self.object_ids[id(module)] = len(self.objects)
         self.objects.append(None)
+        module = plain(module)
+        self.object_ids[id(module)] = number
         self.modules = (*self.modules, module)
         cls = type(module)
         if hasattr(module, "_traced"):

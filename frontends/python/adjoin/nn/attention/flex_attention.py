@@ -221,11 +221,9 @@ class BlockMask:
         return dense.to(adjoin.int32)
 
     def sparsity(self):
-        """Percents of the places that lie in no block."""
-        computed = self.kv_num_blocks.sum().item()
-        if self.full_kv_num_blocks is not None:
-            computed += self.full_kv_num_blocks.sum().item()
-        return 100 * (1 - computed * math.prod(self.BLOCK_SIZE) / self.numel()) if self.numel() else 0.0
+        """Percents of the blocks of which no place is let through."""
+        blocks = self.to_dense()
+        return 100 * (1 - blocks.sum().item() / blocks.numel()) if blocks.numel() else 0.0
 
     def to(self, device):
         """The same on a device."""

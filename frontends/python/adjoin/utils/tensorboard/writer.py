@@ -7,7 +7,9 @@ import threading
 import time
 import warnings
 
-from . import _events, _hparams, _pictures
+import adjoin
+
+from . import _curves, _events, _hparams, _pictures, _projector
 
 _numbers = itertools.count()
 
@@ -138,6 +140,35 @@ class SummaryWriter:
     def add_text(self, tag, text_string, global_step=None, walltime=None):
         """A text, in Markdown."""
         self._add(tag + "/text_summary", _events.text(text_string), global_step, walltime)
+
+    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
+        """Precision and recall of predictions, probabilities of the class that labels, 0 or 1, say; for thresholds from 0 to 1."""
+        table = _curves.counts(labels, predictions, num_thresholds, weights)
+        self._add(tag, _curves.value(table), global_step, walltime)
+
+    def add_pr_curve_raw(self, tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts,
+                         precision, recall, global_step=None, num_thresholds=127, weights=None, walltime=None):  # fmt: skip
+        """Precision and recall that have been counted already, a number for each threshold."""
+        rows = (
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+        )
+        rows = [_pictures.as_tensor(row).double().reshape(-1) for row in rows]
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise ValueError(
+                f"add_pr_curve_raw: the rows have {[len(row) for row in rows]} numbers; they must be alike"
+            )
+        self._add(tag, _curves.value(adjoin.stack(rows)), global_step, walltime)
+
+    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default", metadata_header=None):
+        """Vectors, the rows of mat, for the projector: with a label, or a row of labels, and a picture [C, H, W] for each."""
+        step = f"{0 if global_step is None else global_step:05d}"
+        place = f"{step}/{''.join(c if c.isalnum() or c in '_-' else '%' + format(ord(c), 'x') for c in tag)}"
+        _projector.write(self.log_dir, place, f"{tag}:{step}", mat, metadata, metadata_header, label_img)
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
         """Writes nothing: there is no graph of a model before it runs."""
