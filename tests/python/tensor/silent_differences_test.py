@@ -349,3 +349,24 @@ def test_array_protocol_copies_or_not_as_asked():
     assert t.__array__(np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy=False"):
         t.__array__(np.float64, copy=False)
+
+
+def test_what_has_no_derivative_says_so_and_is_not_left_out():
+    for op in (aj.unique, aj.unique_consecutive, lambda x: aj.heaviside(x, x)):
+        x = aj.rand(3, requires_grad=True)
+        out = op(x)
+        assert out.requires_grad
+        with pytest.raises(NotImplementedError, match="there is no derivative for 'input'"):
+            (out.sum() + x.sum()).backward()
+    values, inverse = aj.rand(3, requires_grad=True).unique(return_inverse=True)
+    assert values.requires_grad and not inverse.requires_grad
+
+
+def test_a_gradient_lies_as_its_leaf_where_that_has_no_gaps():
+    gaps = aj.empty_strided((2, 2), (4, 2)).fill_(1).requires_grad_()
+    turned = aj.ones(3, 2).t().requires_grad_()
+    for leaf, strides in ((gaps, (2, 1)), (turned, (1, 2))):
+        for loss in (lambda x: x.sum(), lambda x: (x * aj.ones(x.shape)).sum()):
+            leaf.grad = None
+            loss(leaf).backward()
+            assert leaf.grad.stride() == strides and leaf.grad.eq(1).all()
