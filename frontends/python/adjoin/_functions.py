@@ -246,6 +246,11 @@ def set_default_tensor_type(t):
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Products and convolutions give the same bits for any number of threads. There is nothing that could only warn."""
     global _deterministic, _warn_only
+    for name, given in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(given, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument {name!r} must be bool, not {type(given).__name__}"
+            )
     _deterministic, _warn_only = mode, bool(warn_only)
     _C.set_deterministic(mode)
     from .utils import deterministic

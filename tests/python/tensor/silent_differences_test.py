@@ -370,3 +370,33 @@ def test_a_gradient_lies_as_its_leaf_where_that_has_no_gaps():
             leaf.grad = None
             loss(leaf).backward()
             assert leaf.grad.stride() == strides and leaf.grad.eq(1).all()
+
+
+def test_places_that_count_from_the_end_are_refused_where_pytorch_refuses_them():
+    x, rows = aj.zeros(3, 2), aj.ones(3, 2)
+    for index in ([-1, 0, 1], [0, 1, 3]):
+        with pytest.raises(IndexError, match="out of range|out of bounds"):
+            x.index_copy(0, aj.tensor(index), rows)
+        with pytest.raises(IndexError):
+            x.index_copy_(0, aj.tensor(index), rows)
+    assert x.index_copy_(0, aj.tensor([2, 0, 1]), rows).sum() == 6
+    with pytest.raises(RuntimeError, match="source must have shape"):
+        aj.zeros(()).index_add(0, aj.tensor([0]), aj.ones(1, 1, 1))
+
+
+def test_wrong_kinds_of_arguments_raise_pytorchs_classes():
+    x = aj.ones(2)
+    for error, words, wrong in (
+        (TypeError, "'shape' to be int or sequence", lambda: aj.unravel_index(aj.tensor([1]), aj.tensor([1, 2]))),
+        (TypeError, "sequence to only contain ints", lambda: aj.unravel_index(aj.tensor([1]), (1, 2.0))),
+        (ValueError, "cannot have negative values", lambda: aj.unravel_index(aj.tensor([1]), (2, -3))),
+        (RuntimeError, "requires grad", lambda: x.map2_(x, aj.ones(2, requires_grad=True), lambda a, b, c: a)),
+        (TypeError, "numbers are wanted", lambda: x.apply_(lambda n: "one")),
+        (RuntimeError, "whole numbers", aj.int64.to_complex),
+        (RuntimeError, "whole numbers", aj.bool.to_complex),
+        (TypeError, "argument 'mode' must be bool", lambda: aj.use_deterministic_algorithms(1)),
+        (TypeError, "argument 'warn_only' must be bool", lambda: aj.use_deterministic_algorithms(False, warn_only=1)),
+    ):
+        with pytest.raises(error, match=words):
+            wrong()
+    assert x.tolist() == [1, 1] and aj.float16.to_complex() is aj.complex32
