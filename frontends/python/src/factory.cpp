@@ -172,6 +172,17 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   aj_tensor* t = view_of_memory(array);
+  if (t && (t->obj.flags & AJ_TENSOR_READ_ONLY)) {
+    static bool told = false;  // once in a program, as PyTorch does
+    if (!std::exchange(told, true) &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "The given NumPy array is not writable: a write to the tensor raises. clone() "
+                     "gives one that can be written.",
+                     1) < 0) {
+      core->release(t);
+      return nullptr;
+    }
+  }
   if (t) return wrap(t);
   if (PyErr_Occurred()) return nullptr;
   return PyErr_Format(

@@ -396,3 +396,10 @@ def test_a_tensor_without_memory_is_copied_by_its_class():
     assert not isinstance(nn.Parameter(Wrapped(adjoin.ones(1))), Special) and isinstance(
         Special(adjoin.ones(1)), nn.Parameter
     )
+
+
+def test_formulas_of_flops_are_for_ops_and_not_for_their_overloads():
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(adjoin.ops.aten.sin.default)(lambda *args, **kwargs: 1)
+    with pytest.warns(UserWarning, match="mods is not needed"):
+        FlopCounterMode(adjoin.nn.Linear(2, 2))
