@@ -17,7 +17,7 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
     return fail(AJ_INVALID_ARGUMENT,
                 "resize_: the tensor requires grad; its shape is part of the tape, use reshape");
   if (std::ranges::equal(shape, adjoin::shape(t)))
-    return bump_version(t), nullptr;  // strides stay, whatever they are
+    return nullptr;  // strides stay, whatever they are
   int64_t numel = 1;
   for (int64_t n : shape)
     if (n < 0 || __builtin_mul_overflow(numel, n, &numel))

@@ -142,7 +142,7 @@ class TypedStorage:
 
     def data_ptr(self):
         """The address of the first number; 0 where there is no memory."""
-        return 0 if self._row.is_meta else self._row.data_ptr()
+        return self._row.data_ptr()
 
     def __getitem__(self, key):
         if isinstance(key, slice):

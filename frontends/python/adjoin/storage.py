@@ -9,7 +9,16 @@ import adjoin
 from . import _C
 
 
-_known = weakref.WeakValueDictionary()  # where memory is: the storage that stands for it
+_known = {}  # where memory is: a weak reference to the storage that stands for it
+
+
+class _Seen(weakref.ref):
+    __slots__ = ("key",)
+
+
+def _forget(seen):
+    if _known.get(seen.key) is seen:
+        del _known[seen.key]
 
 
 def of(tensor):
@@ -18,10 +27,14 @@ def of(tensor):
         key = tensor._storage_info()[3]
     except NotImplementedError:  # its class keeps the values
         return UntypedStorage(tensor)
-    found = _known.get(key)
-    if found is None or found._cdata != key or found.device != tensor.device:
-        return UntypedStorage(tensor)
-    if found._maker() is None:
+    seen = _known.get(key)
+    found = None if seen is None else seen()
+    if found is None or found._cdata != key:
+        found = UntypedStorage.__new__(UntypedStorage)
+        found._tensor, found._maker = tensor.detach(), weakref.ref(tensor)
+        seen = _known[key] = _Seen(found, _forget)
+        seen.key = key
+    elif found._maker() is None:
         found._maker = weakref.ref(tensor)
     return found
 
@@ -48,9 +61,11 @@ class UntypedStorage:
     def _note(self):
         """This object stands for its memory from now on."""
         try:
-            _known[self._tensor._storage_info()[3]] = self
+            key = self._tensor._storage_info()[3]
         except NotImplementedError:
-            pass
+            return
+        seen = _known[key] = _Seen(self, _forget)
+        seen.key = key
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -77,8 +92,6 @@ class UntypedStorage:
 
     def data_ptr(self):
         """The address of the first byte; 0 where there is no memory."""
-        if self._tensor.is_meta:
-            return 0
         self._tensor.data_ptr()  # tells the core that somebody may write there
         return self._tensor._storage_info()[0]
 

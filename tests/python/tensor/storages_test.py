@@ -88,9 +88,14 @@ def test_memory_that_grows_is_another_version():
     y = x * 1
     out, data = (y * y).sum(), y.detach()
     seen = [data._version]
-    for shape in ((3,), (9,), (2,)):
+    for shape in ((3,), (9,), (9,), (2,)):
         data.resize_(shape)
-        seen.append(data._version)
-    assert seen == sorted(set(seen)), "each resize_ counts"
-    with pytest.raises(RuntimeError, match="changed in place|modified by an inplace"):
+        seen.append(data._version - seen[0])
+    assert seen[1:] == [0, 1, 1, 2], "another shape counts, the same one changes nothing"
+    out.backward()  # the memory that y looks at stays what it was
+    assert x.grad.tolist() == [2, 2, 2]
+    held = adjoin.ones(2, requires_grad=True) * 1
+    out, same = (held * held).sum(), held.detach()
+    same.resize_(1)  # in its place
+    with pytest.raises(RuntimeError, match="in place|inplace"):
         out.backward()
