@@ -239,9 +239,9 @@ def test_gradients_without_a_layout_of_their_own_are_unscaled():
 
 
 def test_the_functions_by_the_names_of_packages():
-    grads, found = [adjoin.tensor([4.0, 8.0])], adjoin.tensor(0.0)
+    grads, found = [adjoin.tensor([4.0, 8.0]), adjoin.tensor([8.0]).half()], adjoin.tensor(0.0)
     adjoin._amp_foreach_non_finite_check_and_unscale_(grads, found, adjoin.tensor(0.25))
-    assert grads[0].tolist() == [1, 2] and found.item() == 0
+    assert [g.tolist() for g in grads] == [[1, 2], [2]] and found.item() == 0
     scale, tracker = adjoin.tensor(4.0), adjoin.tensor(0, dtype=adjoin.int32)
     for inf, after in ((0.0, (4, 1)), (0.0, (8, 0)), (1.0, (2, 0))):
         assert adjoin._amp_update_scale_(scale, tracker, adjoin.tensor(inf), 2.0, 0.25, 2) is scale

@@ -99,3 +99,15 @@ def test_memory_that_grows_is_another_version():
     same.resize_(1)  # in its place
     with pytest.raises(RuntimeError, match="in place|inplace"):
         out.backward()
+
+
+def test_what_is_new_alone_is_filled_while_algorithms_are_deterministic():
+    with adjoin.no_grad():
+        adjoin.use_deterministic_algorithms(True)
+        try:
+            spread, grown = adjoin.zeros(1).expand(10), adjoin.zeros(2)
+            spread.resize_((10,))
+            grown.resize_((4,))
+        finally:
+            adjoin.use_deterministic_algorithms(False)
+    assert spread.tolist() == [0] * 10 and grown[:2].tolist() == [0, 0] and grown[2:].isnan().all()

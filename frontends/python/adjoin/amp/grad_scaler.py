@@ -27,7 +27,8 @@ def _progress():
 
 def _amp_foreach_non_finite_check_and_unscale_(scaled_grads, found_inf, inv_scale):
     """Multiplies gradients by inv_scale; found_inf becomes 1 if one of them holds an inf or nan."""
-    _unscale(scaled_grads, found_inf, inv_scale)
+    for dtype in {g.dtype for g in scaled_grads}:
+        _unscale([g for g in scaled_grads if g.dtype is dtype], found_inf, inv_scale)
 
 
 def _amp_update_scale_(scale, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
