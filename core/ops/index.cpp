@@ -91,7 +91,8 @@ aj_status* index_add_shape(void*, aj_call* call) {
     Sizes shape = sizes_of(t);
     if (!shape.empty()) shape[d] = index.numel();
     want(!shape.empty() || index.numel() <= 1, "a number has one place, index has ", index.numel());
-    want(std::ranges::equal(source.shape(), shape) || (shape.empty() && source.numel() == 1),
+    want(std::ranges::equal(source.shape(), shape) ||
+             (shape.empty() && source.numel() == 1 && source.ndim() <= 1),
          "source must have shape ", shown(shape), ", it has ", shown(source));
     want_whole(c.scalar(4), "alpha", t.dtype());
     c.out(0, t.dtype(), t.shape());
@@ -369,6 +370,21 @@ Tensor put_slices(const Tensor& t, int64_t d, const Tensor& index, const Tensor&
 
 }  // namespace
 
+namespace {
+
+// Here nothing is counted from the end, as in PyTorch; on other devices their kernels see to it.
+void want_from_front(const Tensor& index, int64_t n) {
+  if (index.device().device_type != kDLCPU || !(index.get()->obj.flags & AJ_TENSOR_STRIDED)) return;
+  const Tensor flat = contiguous(index);
+  const int64_t* at = flat.data<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i)
+    if (at[i] < 0)
+      kit::raise(AJ_OUT_OF_RANGE, "index ", at[i], " is out of range for a dimension of size ", n,
+                 "; it counts from 0");
+}
+
+}  // namespace
+
 aj_status* index_copy_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &index = b.tensor(2), &source = b.tensor(3);
@@ -382,6 +398,7 @@ aj_status* index_copy_body(void*, aj_call* call) {
                         (one && t.ndim() <= 1);
     want(number || std::ranges::equal(source.shape(), shape), "source must have shape ",
          shown(shape), ", it has ", shown(source));
+    want_from_front(index, t.ndim() ? t.size(d) : 1);
     b.ret(0, put_slices(t, d, index, number && t.ndim() == 1 ? reshape(source, {1}) : source));
   });
 }

@@ -29,10 +29,12 @@ bool may_add_into(const aj_tensor* to, const aj_tensor* g) {
          std::ranges::equal(shape(to), shape(g));
 }
 
-// A copy with the leaf's strides, which .grad keeps.
+// A copy with the leaf's strides, which .grad keeps where they leave no gaps.
 aj_status* like_leaf(aj_tensor* leaf, aj_tensor* g, aj_tensor** out) {
   Ref made;
-  if (is_dense(leaf) || overlaps_itself(leaf)) {
+  int64_t reach = 1;  // of a leaf without gaps: its number of elements
+  for (int i = 0; i < leaf->dl.ndim; i++) reach += (leaf->dl.shape[i] - 1) * leaf->dl.strides[i];
+  if (is_dense(leaf) || overlaps_itself(leaf) || reach != priv(leaf).numel) {
     AJ_TRY(tensor_new(device(g), dt(priv(g).dtype), shape(leaf), made.out()));
   } else {
     AJ_TRY(

@@ -147,6 +147,10 @@ aj_status* node_attach(aj_node* abi, uint32_t i, aj_tensor* t, int32_t dirty) {
   keep_form(c, i, t);
   if (!leads_somewhere(n) || !can_require_grad(priv(t).dtype)) return nullptr;
   if (dirty) return attach_dirty(n, c, i, t);
+  if (priv(t).node == n) {  // returned before: its gradient comes for the last place
+    priv(t).out_nr = i;
+    return nullptr;
+  }
   if (requires_grad(t) || std::find(c->inputs.begin(), c->inputs.end(), t) != c->inputs.end())
     return fail(AJ_PRECONDITION, node_name_of(n), ": result ", i,
                 " is an input, or has a history of its own; return an alias of it");

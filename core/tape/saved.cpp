@@ -86,12 +86,18 @@ aj_status* pack_tensor(aj_tensor* t, Saved* s, uint64_t nr, bool is_result) {
     box->history.nr = uint32_t(nr);
   tls.saved_hooks = nullptr;  // what the hook does is not packed again
   aj_status* e;
+  auto version = [&] { return priv(t).storage ? priv(t).storage->version : 0; };
+  const uint32_t before = version();
   {
     NoGrad off;
     e = caught(h->pack, "pack hook", [&] { return h->pack(h->self, t, &box->packed); });
   }
   tls.saved_hooks = h;
   if (e) return e;
+  if (version() != before)
+    return fail(AJ_INVALID_ARGUMENT,
+                "saved-tensor hooks: A saved tensor pack hook is modifying its input in place, and "
+                "with it the program's own tensor; work on a clone");
   s->t = nullptr;
   s->version = 0;
   s->flags = kSavedPacked | (is_result ? uint32_t(kSavedOutput) : 0u);

@@ -34,11 +34,14 @@ aj_status* resize(aj_tensor* t, std::span<const int64_t> shape) {
     Ref held(made);
     if (priv(t).numel && s.device->id.device_type != kMetaType)
       AJ_TRY(device_copy(bytes_of(made), bytes_of(t), std::min(bytes, s.bytes - offset)));
+    const uint32_t version = s.version;  // what was saved before stays another version
     tensor_set_storage(t, priv(made).storage, place(made));
+    storage(t).version = version;
   } else if (offset + bytes > s.bytes) {
     s.spare -= uint32_t(offset + bytes - s.bytes);
     s.bytes = offset + bytes;
   }
+  bump_version(t);
   return tensor_set_dims(t, shape, {strides, shape.size()});
 }
 

@@ -232,9 +232,17 @@ void check_adaptive(const Tensor& t, int64_t dims) {
   check_planes(t, dims);
 }
 
+// Whole numbers are refused, as PyTorch's kernels refuse them.
+void check_fractions(const Tensor& t) {
+  if (t.dtype().code == kDLInt || t.dtype().code == kDLUInt || t.dtype() == boolean)
+    kit::raise(AJ_UNIMPLEMENTED, "not implemented for ", t.dtype(),
+               ": an adaptive pool takes floating-point numbers; cast with .float()");
+}
+
 Pair adaptive_max(const kit::Body& b, int64_t dims) {
   const Tensor& t = b.tensor(0);
   check_adaptive(t, dims);
+  check_fractions(t);
   Sizes size = n_of(b.ints(1), size_t(dims), "output_size");
   for (int64_t n : size) want(n >= 0, "output_size must not be negative: ", shown(size));
   for (int64_t d = -dims - 1; d < 0; ++d)
@@ -289,9 +297,15 @@ Pair max_pool3d_of(const kit::Body& b) {
   check_planes(t, 3);
   Pooling p(b, 3, 1, true);
   Sizes size = p.count(t, b.flag(5));
-  return in_own_name([&] {
+  auto [out, indices] = in_own_name([&] {
     return max_windows(t, size, "even", p.kernel, p.stride, p.padding, p.dilation, Tensor());
   });
+  if (t.ndim() == 5) return {in_order_of(t, out), in_order_of(t, indices)};
+  // Without a batch four sizes look like images.
+  Tensor volume = movedim(unsqueeze(movedim(t, {0}, {-1}), 0), {-1}, {1});
+  auto alike = [&](const Tensor& x) { return squeeze(in_order_of(volume, unsqueeze(x, 0)), {0}); };
+  if (!lies_channels_last(volume)) return {out, indices};
+  return {alike(out), alike(indices)};
 }
 
 }  // namespace
@@ -331,6 +345,7 @@ aj_status* adaptive_avg_pool3d_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& t = b.tensor(0);
     check_adaptive(t, 3);
+    check_fractions(t);
     Sizes size = n_of(b.ints(1), 3, "output_size"), shape = sizes_of(t);
     for (size_t d = 0; d < 3; ++d) {
       int64_t& n = shape[shape.size() - 3 + d];
@@ -364,6 +379,10 @@ aj_status* fractional_max_pool_body(void*, aj_call* call) {
     int64_t dims = int64_t(b.ints(1).size());
     want(dims == 2 || dims == 3, "kernel_size must hold 2 or 3 numbers: ", shown(b.ints(1)));
     check_planes(t, dims);
+    for (int64_t d = -dims - 1; d < 0; ++d)
+      want(t.size(d) > 0,
+           "Expected input of which only the batch may be empty, but got: ", shown(t),
+           ", which has no elements to choose from");
     Sizes size = n_of(b.ints(2), size_t(dims), "output_size");
     Sizes batched = sizes_of(t);
     if (t.ndim() == dims + 1) batched.insert(batched.begin(), 1);
@@ -402,6 +421,11 @@ aj_status* max_unpool_body(void*, aj_call* call) {
 
 namespace {
 
+// Whether each window of a dimension is one element, in order.
+bool as_it_is(const kit::Values& c, size_t d, int64_t in, int64_t out) {
+  return in == out && c.ints(2)[d] == 1 && c.ints(3)[d] == 1 && c.ints(4)[d] == 0;
+}
+
 Tensor averaged(const kit::Values& c, bool back) {
   const Tensor& t = c.tensor(0);
   Ints shape = c.ints(1);
@@ -410,6 +434,7 @@ Tensor averaged(const kit::Values& c, bool back) {
     int64_t dim = t.ndim() - 3 + int64_t(d);
     int64_t in = back ? shape[size_t(dim)] : t.size(dim),
             out = back ? t.size(dim) : shape[size_t(dim)];
+    if (as_it_is(c, d, in, out)) continue;
     kit::Taps taps =
         kit::average_taps(in, out, c.ints(2)[d], c.ints(3)[d], c.ints(4)[d], c.flag(5), c.given(6));
     x = apply_taps(x, dim, back ? taps.transposed(in) : taps);
@@ -435,10 +460,10 @@ aj_status* infer_average(aj_call* call, bool back) {
     }
     want(!c.given(6) || c.integer(6) != 0, "divisor must not be 0");
     for (int64_t d = t.ndim() - 3; d < t.ndim(); ++d) {
-      want(std::max(t.size(d), shape[size_t(d)]) <= 1 << 24,
-           "sizes must be at most 2^24: ", shown(shape));
       int64_t in = t.size(d), out = shape[size_t(d)];
       if (back) std::swap(in, out);
+      want(std::max(in, out) <= 1 << 24 || as_it_is(c, size_t(d - t.ndim() + 3), in, out),
+           "sizes must be at most 2^24: ", shown(shape));
       want(out >= 0 && (in > 0) == (out > 0), back ? "grad" : "input", " of shape ", shown(t),
            " has no such windows: shape is ", shown(shape));
     }

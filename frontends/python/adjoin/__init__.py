@@ -175,7 +175,8 @@ _ELSEWHERE = {
         "segment_reduce", "_segment_reduce", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
     ), "_segments"),
     "_standard_gamma": "distributions._gamma_samples", "_sample_dirichlet": "distributions._gamma_samples",
-    "_shape_as_tensor": "onnx.operators",
+    "_shape_as_tensor": "onnx.operators", "is_neg": "_functions",
+    "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler", "_amp_update_scale_": "amp.grad_scaler",
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
         "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",

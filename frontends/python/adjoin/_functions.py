@@ -1,5 +1,7 @@
 """adjoin._functions: functions of the top level that are no ops."""
 
+import warnings
+
 from . import _C
 from ._overridden import handed_over, overridden
 from ._out import put
@@ -18,6 +20,7 @@ __all__ = [
     "is_distributed",
     "is_floating_point",
     "is_inference",
+    "is_neg",
     "is_nonzero",
     "is_same_size",
     "is_signed",
@@ -204,15 +207,50 @@ def result_type(tensor1, tensor2):
     return out.dtype
 
 
+_placed = False  # whether set_default_tensor_type has chosen a device, too
+_DEFAULTS = {
+    "HalfTensor": _C.float16, "BFloat16Tensor": _C.bfloat16, "FloatTensor": _C.float32, "DoubleTensor": _C.float64,
+}  # fmt: skip
+
+
+def is_neg(input):
+    """Whether the signs of the elements are still to be turned: never, a view of an imaginary part has its own numbers."""
+    return input.is_neg()
+
+
 def set_default_tensor_type(t):
     """The dtype of Python's floats, by an old name such as ``adjoin.FloatTensor``."""
-    name = getattr(t, "__name__", str(t)).rsplit(".", 1)[-1]
-    _C.set_default_dtype({"FloatTensor": _C.float32, "DoubleTensor": _C.float64}[name])
+    warnings.warn(
+        "set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives",
+        stacklevel=2,
+    )
+    global _placed
+    *before, name = getattr(t, "__name__", str(t)).split(".")
+    kind = getattr(t, "kind", before[-1] if before and before[-1] in ("cuda", "hip") else "cpu")
+    dtype = getattr(t, "dtype", None) or _DEFAULTS.get(name)
+    if dtype is None:
+        raise TypeError(f"set_default_tensor_type: invalid type object {t!r}; FloatTensor and DoubleTensor are types")
+    if not dtype.is_floating_point:
+        raise TypeError(
+            f"set_default_tensor_type: only floating-point types are supported as the default type, not {name}"
+        )
+    if kind != "cpu" and not _C.device_count(kind):
+        raise TypeError(f"set_default_tensor_type: type {kind}.{name} not available: there is no {kind} device")
+    _C.set_default_dtype(dtype)
+    if kind != "cpu" or _placed:
+        _C.set_default_device(_C.device(kind) if kind != "cpu" else None)
+    _placed = kind != "cpu"
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Products and convolutions give the same bits for any number of threads. There is nothing that could only warn."""
     global _deterministic, _warn_only
+    for name, given in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(given, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument {name!r} must be bool, not {type(given).__name__}"
+            )
     _deterministic, _warn_only = mode, bool(warn_only)
     _C.set_deterministic(mode)
     from .utils import deterministic

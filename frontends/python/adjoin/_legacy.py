@@ -45,7 +45,9 @@ def _make_elsewhere(name, dtype, kind):
         def __repr__(cls):
             return f"<class '{_package()}.{kind}.{name}'>"
 
-    return There(name, (), {"__new__": new, "dtype": dtype, "__doc__": f"Tensors of {dtype} on a {kind} device."})
+    return There(
+        name, (), {"__new__": new, "dtype": dtype, "kind": kind, "__doc__": f"Tensors of {dtype} on a {kind} device."}
+    )
 
 
 def elsewhere(name, kind):

@@ -25,7 +25,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
     if method not in (None, "basic", "ortho"):
         raise ValueError(f"lobpcg: method must be 'basic' or 'ortho', it is {method!r}")
     if B is None:
-        values, vectors = _linalg.eigh(A)
+        values, vectors = _linalg.eigh((A + A.mH) / 2)  # eigh reads one triangle, the iteration all of A
     else:
         L = _linalg.cholesky(B)
         inside = _linalg.solve_triangular(L, _linalg.solve_triangular(L, A, upper=False).mH, upper=False).mH

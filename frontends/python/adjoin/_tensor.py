@@ -413,8 +413,7 @@ def _set(self, source=None, storage_offset=0, size=None, stride=None):
             )
         source = source.untyped()
     if isinstance(source, UntypedStorage):
-        whole = source._all()
-        source = whole[: len(whole) // self.itemsize * self.itemsize].view(self.dtype)
+        source = source._seen_as(self.dtype)
         size = source.shape if size is None else size
     if source is None:
         source, size, stride = _C.tensor([], dtype=self.dtype), (0,), (1,)
@@ -426,15 +425,15 @@ def _set(self, source=None, storage_offset=0, size=None, stride=None):
     return _C.tensor_set(self, source, storage_offset, size, (stride,) if isinstance(stride, int) else tuple(stride))
 
 
-_storage_type = None
+_storage_of = None
 
 
 def _untyped_storage(self):
     """The memory under the tensor."""
-    global _storage_type
-    if _storage_type is None:
-        from .storage import UntypedStorage as _storage_type
-    return _storage_type(self)
+    global _storage_of
+    if _storage_of is None:
+        from .storage import of as _storage_of
+    return _storage_of(self)
 
 
 def _is_set_to(self, tensor):

@@ -1,5 +1,6 @@
 """adjoin._typed_storage: the memory under tensors as a row of numbers of one dtype, under the names of PyTorch's older storages."""
 
+import copy
 import re
 import sys
 
@@ -14,10 +15,17 @@ def _package():
     return sys.modules["adjoin"].__name__
 
 
-def _row_of(storage, dtype):
-    """All numbers of a dtype that the bytes hold."""
-    whole = storage._all()
-    return whole[: len(whole) // dtype.itemsize * dtype.itemsize].view(dtype)
+def _numbers(name, given, dtype, device):
+    """What a storage is made of, as a row of numbers."""
+    if isinstance(given, (UntypedStorage, TypedStorage)):
+        return given.untyped()._seen_as(dtype)
+    if isinstance(given, str):
+        raise TypeError(f"{name}: invalid data type 'str'; a size or numbers are wanted")
+    if isinstance(given, _C.Tensor):
+        raise TypeError(f"{name}: Argument type not recognized: Tensor; say tensor.storage()")
+    if hasattr(given, "__index__"):
+        return _op("empty")((given.__index__(),), dtype=dtype, device=device)
+    return _C.tensor(list(given), dtype=dtype, device=device)
 
 
 class TypedStorage:
@@ -26,30 +34,39 @@ class TypedStorage:
     dtype = None
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
-        dtype = dtype or type(self).dtype
+        name, own = type(self).__name__, type(self).dtype
+        if own is not None and (device is not None or dtype is not None):
+            word = "device" if device is not None else "dtype"
+            raise RuntimeError(f"{name}: '{word}' cannot be specified; TypedStorage takes it")
+        dtype = own if dtype is None else dtype
         if dtype is None:
-            raise RuntimeError("TypedStorage: dtype is wanted")
+            raise RuntimeError(f"{name}: Argument 'dtype' must be specified")
+        if not isinstance(dtype, _C.dtype):
+            raise TypeError(f"{name}: Argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+        if wrap_storage is not None:
+            if args:
+                raise RuntimeError(f"{name}: No positional arguments should be given when using 'wrap_storage'")
+            if device is not None:
+                raise RuntimeError(f"{name}: Argument 'device' should not be specified when 'wrap_storage' is given")
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(
+                    f"{name}: Argument 'wrap_storage' must be UntypedStorage, not {type(wrap_storage).__name__}"
+                )
         if len(args) > 1:
-            raise TypeError(
-                f"{type(self).__name__}: a size, a list or a storage is wanted, there are {len(args)} arguments"
+            raise RuntimeError(
+                f"{name}: Too many positional arguments: a size, a list or a storage is wanted, there are {len(args)}"
             )
         given = args[0] if args else 0
         if wrap_storage is not None:
             given = wrap_storage
-        if isinstance(given, (UntypedStorage, TypedStorage)):
-            self._row = _row_of(given.untyped(), dtype)
-        elif hasattr(given, "__index__"):
-            self._row = _op("empty")((given.__index__(),), dtype=dtype, device=device)
-        else:
-            self._row = _C.tensor(list(given), dtype=dtype, device=device)
-        self.dtype = dtype
+        self._row, self.dtype = _numbers(name, given, dtype, device), dtype
         self.filename = getattr(wrap_storage, "filename", None)
 
     filename = None  # of the file that is mapped
 
     @classmethod
     def _new_shared(cls, size, *, device=None):
-        made = cls(size, device=device)
+        made = cls._of(_op("empty")((size,), dtype=cls.dtype, device=device))
         made._row.share_memory_()
         return made
 
@@ -63,6 +80,7 @@ class TypedStorage:
 
     def share_memory_(self):
         """Moves the numbers to where other processes see them."""
+        self._row.untyped_storage()._on_host("share_memory_")
         self._row.share_memory_()
         return self
 
@@ -123,12 +141,13 @@ class TypedStorage:
         return self.dtype.itemsize
 
     def data_ptr(self):
-        """The address of the first number."""
+        """The address of the first number; 0 where there is no memory."""
         return self._row.data_ptr()
 
     def __getitem__(self, key):
         if isinstance(key, slice):
             return type(self)._of(self._row[key].clone())
+        self._row.untyped_storage()._has_values()
         return self._row[key].item()
 
     def __setitem__(self, key, value):
@@ -145,10 +164,13 @@ class TypedStorage:
 
     def tolist(self):
         """The numbers as a list."""
+        self._row.untyped_storage()._has_values()
         return self._row.tolist()
 
     def fill_(self, value):
         """Sets all numbers."""
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            raise RuntimeError(f"{type(self).__name__}: cannot set item with a {type(value).__name__}; give a number")
         self._row.fill_(value)
         return self
 
@@ -167,6 +189,24 @@ class TypedStorage:
             return f"{_package()}.{_NAMES.get(self.dtype, 'TypedStorage')}"
         return named.get(_NAMES.get(dtype), TypedStorage)._of(self._row.to(dtype))
 
+    def _seen_as(self, dtype):
+        """The numbers as a tensor in this memory; ``adjoin.tensor`` of a storage."""
+        if dtype not in (None, self.dtype):
+            raise RuntimeError(
+                f"tensor: Expected a Storage of type {dtype} or an UntypedStorage, but got type {self.dtype}; "
+                "give storage.untyped() to read its bytes so"
+            )
+        return self._row
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __deepcopy__(self, memo):
+        return type(self)._of(copy.deepcopy(self._row, memo))
+
+    def __copy__(self):
+        return self.clone()
+
     def resize_(self, size):
         """Another number of elements; new ones are not set."""
         self._row.resize_(size)
@@ -181,6 +221,15 @@ class TypedStorage:
         numbers = "...\n" if self._row.is_meta else "".join(f" {n}\n" for n in self.tolist())
         return f"{numbers}[{_package()}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
+
+# The names by which packages ask without the warning that PyTorch's public ones give.
+for _name in ("resize_", "size", "is_shared", "share_memory_", "element_size", "data_ptr", "nbytes"):
+    setattr(TypedStorage, "_" + _name, vars(TypedStorage)[_name])
+TypedStorage._setitem, TypedStorage._getitem = TypedStorage.__setitem__, TypedStorage.__getitem__
+TypedStorage._deepcopy = TypedStorage.__deepcopy__
+TypedStorage._pickle_storage_type = TypedStorage.pickle_storage_type = lambda self: _NAMES.get(
+    self.dtype, "TypedStorage"
+)
 
 _DTYPES = {
     "ByteStorage": _C.uint8, "CharStorage": _C.int8, "ShortStorage": _C.int16, "IntStorage": _C.int32, "LongStorage": _C.int64,
@@ -202,7 +251,7 @@ for _dtype, _kind in _NAMES.items():  # "ComplexFloatStorage": complex_float()
     _word = re.sub("(?<=[a-z])(?=[A-Z])", "_", _kind.removesuffix("Storage")).lower()
     setattr(TypedStorage, _word, _cast(_word, _dtype))
 named = {
-    name: type(name, (TypedStorage,), {"dtype": dtype, "__doc__": f"A storage of {dtype}."})
+    name: type(name, (TypedStorage,), {"dtype": dtype, "_dtype": dtype, "__doc__": f"A storage of {dtype}."})
     for name, dtype in _DTYPES.items()
 }
 
@@ -215,7 +264,7 @@ def storage(tensor):
     kind = named.get(_NAMES.get(tensor.dtype), TypedStorage)
     if tensor.is_meta:
         return kind._of(tensor.detach().reshape(-1))
-    return kind._of(_row_of(tensor.untyped_storage(), tensor.dtype))
+    return kind._of(tensor.untyped_storage()._seen_as(tensor.dtype))
 
 
 def over(row):

@@ -73,7 +73,18 @@ def unravel_index(indices, shape):
     """The coordinates of flat places in a tensor of a shape, one tensor per dimension."""
     if overridden(indices):
         return handed_over(unravel_index, (indices,), locals())
+    if not isinstance(shape, (int, list, tuple)):
+        raise TypeError(
+            f"unravel_index: expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
+        )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    wrong = [n for n in shape if not isinstance(n, int) and not hasattr(n, "__index__")]
+    if wrong:
+        raise TypeError(
+            f"unravel_index: expected 'shape' sequence to only contain ints, but got {type(wrong[0]).__name__}"
+        )
+    if any(n < 0 for n in shape):
+        raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {shape}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
         raise TypeError(
             f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}; cast it with .long()"

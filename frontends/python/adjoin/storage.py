@@ -9,6 +9,36 @@ import adjoin
 from . import _C
 
 
+_known = {}  # where memory is: a weak reference to the storage that stands for it
+
+
+class _Seen(weakref.ref):
+    __slots__ = ("key",)
+
+
+def _forget(seen):
+    if _known.get(seen.key) is seen:
+        del _known[seen.key]
+
+
+def of(tensor):
+    """The storage under a tensor: the same object for all tensors that share it, as long as somebody holds it."""
+    try:
+        key = tensor._storage_info()[3]
+    except NotImplementedError:  # its class keeps the values
+        return UntypedStorage(tensor)
+    seen = _known.get(key)
+    found = None if seen is None else seen()
+    if found is None or found._cdata != key:
+        found = UntypedStorage.__new__(UntypedStorage)
+        found._tensor, found._maker = tensor.detach(), weakref.ref(tensor)
+        seen = _known[key] = _Seen(found, _forget)
+        seen.key = key
+    elif found._maker() is None:
+        found._maker = weakref.ref(tensor)
+    return found
+
+
 class UntypedStorage:
     """The bytes that one tensor or several look at: those of a tensor, of a list of ints, or a number of new ones."""
 
@@ -26,6 +56,16 @@ class UntypedStorage:
             )
         self._tensor = given.detach()
         self._maker = weakref.ref(given)
+        self._note()
+
+    def _note(self):
+        """This object stands for its memory from now on."""
+        try:
+            key = self._tensor._storage_info()[3]
+        except NotImplementedError:
+            return
+        seen = _known[key] = _Seen(self, _forget)
+        seen.key = key
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -51,7 +91,7 @@ class UntypedStorage:
         return self
 
     def data_ptr(self):
-        """The address of the first byte."""
+        """The address of the first byte; 0 where there is no memory."""
         self._tensor.data_ptr()  # tells the core that somebody may write there
         return self._tensor._storage_info()[0]
 
@@ -125,12 +165,23 @@ class UntypedStorage:
 
     def share_memory_(self):
         """Moves the bytes to where other processes see them, and the tensor that this storage was asked of."""
+        if self._tensor.is_meta:
+            self._on_host("share_memory_")
         maker = self._maker()
         if maker is not None:
             self._tensor = maker.share_memory_().detach()
         else:
             self._tensor.share_memory_()
+        self._note()
         return self
+
+    def _on_host(self, what):
+        if self.device.type != "cpu":
+            raise RuntimeError(f"{what}: only available on CPU, the storage is on {self.device}; move it with .cpu()")
+
+    def _has_values(self):
+        if self._tensor.is_meta:
+            raise NotImplementedError("Not available for 'meta' device type: a meta storage has no bytes")
 
     def is_shared(self):
         """Whether other processes can see the bytes."""
@@ -148,11 +199,18 @@ class UntypedStorage:
     def __sizeof__(self):
         return object.__sizeof__(self) + self.nbytes()
 
+    def _seen_as(self, dtype):
+        """The bytes as numbers of a dtype, int64 where none is said; ``adjoin.tensor`` of a storage."""
+        dtype, whole = dtype or _C.int64, self._all()
+        return whole[: len(whole) // dtype.itemsize * dtype.itemsize].view(dtype)
+
     def tolist(self):
         """The bytes as ints."""
+        self._has_values()
         return self._all().tolist()
 
     def __getitem__(self, index):
+        self._has_values()
         found = self._all()[index]
         return found.item() if found.dim() == 0 else found.tolist()
 

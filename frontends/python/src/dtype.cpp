@@ -55,6 +55,10 @@ PyObject* to_real(PyObject* self, PyObject*) {
 PyObject* to_complex(PyObject* self, PyObject*) {
   DLDataType d = cast(self)->dtype;
   if (d.code == kDLComplex) return Py_NewRef(self);
+  if (cast(self)->kind != AJ_CLASS_FLOAT)
+    return PyErr_Format(
+        PyExc_RuntimeError,
+        "to_complex: %S holds whole numbers, which have no complex dtype; floats have", self);
   if (d.code == kDLFloat && d.bits == 16) return find("complex32");
   return find(d.code == kDLFloat && d.bits == 64 ? "complex128" : "complex64");
 }

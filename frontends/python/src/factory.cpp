@@ -60,6 +60,20 @@ PyObject* finish(aj_tensor* t, bool wants_grad) {
   return wrap(t);
 }
 
+// The numbers of a storage (adjoin.storage), in its own memory; NULL without an error where data is
+// none.
+aj_tensor* over_storage(PyObject* data, const Wanted& w) {
+  if (is_tensor(data) || PyList_Check(data) || PyTuple_Check(data) || PyFloat_Check(data) ||
+      PyLong_Check(data) ||
+      !PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(data)), "_seen_as"))
+    return nullptr;
+  PyObject* dtype = w.dtype ? reinterpret_cast<PyObject*>(dtype_object(*w.dtype)) : Py_None;
+  Ref seen(dtype ? PyObject_CallMethod(data, "_seen_as", "O", dtype) : nullptr);
+  if (!seen || !is_tensor(seen.get())) return nullptr;
+  core->retain(tensor_of(seen.get()));
+  return cast_to(tensor_of(seen.get()), nullptr, w.device ? &*w.device : nullptr);
+}
+
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("tensor", 1, 1,
                                    {"data", "dtype", "device", "requires_grad", "pin_memory"});
@@ -75,7 +89,10 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
           1) < 0)
     return nullptr;
   uint8_t wishes = (truth(a[3], false) ? kWantsGrad : 0) | (truth(a[4], false) ? kWantsPinned : 0);
-  return grant(finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), false), wishes);
+  aj_tensor* t = over_storage(a[0], w);
+  if (!t && PyErr_Occurred()) return nullptr;
+  if (!t) t = tensor_from_data(a[0], w.dtype, place(w, a[0]));
+  return grant(finish(t, false), wishes);
 }
 
 // Shares memory where it can.
@@ -155,6 +172,17 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   aj_tensor* t = view_of_memory(array);
+  if (t && (t->obj.flags & AJ_TENSOR_READ_ONLY)) {
+    static bool told = false;  // once in a program, as PyTorch does
+    if (!std::exchange(told, true) &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "The given NumPy array is not writable: a write to the tensor raises. clone() "
+                     "gives one that can be written.",
+                     1) < 0) {
+      core->release(t);
+      return nullptr;
+    }
+  }
   if (t) return wrap(t);
   if (PyErr_Occurred()) return nullptr;
   return PyErr_Format(

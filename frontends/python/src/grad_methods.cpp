@@ -218,7 +218,11 @@ Row alias_row("alias");
 
 PyObject* as_subclass(PyObject* self, PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_type)) {
-    PyErr_SetString(PyExc_TypeError, "as_subclass: wanted a subclass of Tensor");
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "as_subclass: Creating a Tensor subclass from a class that does not inherit from Tensor "
+        "is not possible: %R; wanted a subclass of Tensor",
+        cls);
     return nullptr;
   }
   if (!told_of_memory(tensor_of(self), cls)) return nullptr;

@@ -200,3 +200,49 @@ def test_disabled_does_nothing():
 def test_a_device_that_is_not_there_disables():
     with pytest.warns(UserWarning, match="NOWHERE is not available"):
         assert not GradScaler("nowhere").is_enabled()
+
+
+def test_a_subclass_unscales_its_own_way():
+    """As the scalers of sharded training do."""
+    seen = []
+
+    class Mine(GradScaler):
+        def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+            seen.append((inv_scale.item(), found_inf.item(), allow_fp16))
+            return super()._unscale_grads_(optimizer, inv_scale, found_inf, allow_fp16)
+
+    params, optimizer = problem("cpu")
+    scaler = Mine("cpu", init_scale=4.0)
+    scaler.scale(params[0].sum()).backward()
+    scaler.unscale_(optimizer)
+    state = scaler._per_optimizer_states[id(optimizer)]
+    assert seen == [(0.25, 0.0, False)] and [f.item() for f in state["found_inf_per_device"].values()] == [0.0]
+    state["found_inf_per_device"][adjoin.device("cpu")].fill_(1)
+    scaler.step(optimizer)
+    scaler.update()
+    assert params[0].tolist() == [1.0, 2.0] and scaler.get_scale() == 2.0
+
+
+def test_gradients_without_a_layout_of_their_own_are_unscaled():
+    places, scaler = adjoin.tensor([[0, 1, 0], [2, 0, 2]]), GradScaler("cpu", init_scale=4.0)
+    for dtype, values, inf in (
+        (adjoin.float32, [16.0, 32.0, 8.0], 0.0),
+        (adjoin.float16, [64000.0, 32.0, 64000.0], 1.0),
+    ):
+        param = adjoin.zeros(2, 3, dtype=dtype).requires_grad_()
+        param.grad = adjoin.sparse_coo_tensor(places, adjoin.tensor(values, dtype=dtype), (2, 3))
+        found = scaler._unscale_grads_(
+            adjoin.optim.SGD([param], lr=1.0), adjoin.tensor(0.25), adjoin.tensor(0.0), True
+        )[param.device]  # fmt: skip
+        assert found.item() == inf, "a sum that does not fit into a half is found"
+        assert inf or param.grad.to_dense().tolist() == [[0, 0, 6], [8, 0, 0]]
+
+
+def test_the_functions_by_the_names_of_packages():
+    grads, found = [adjoin.tensor([4.0, 8.0]), adjoin.tensor([8.0]).half()], adjoin.tensor(0.0)
+    adjoin._amp_foreach_non_finite_check_and_unscale_(grads, found, adjoin.tensor(0.25))
+    assert [g.tolist() for g in grads] == [[1, 2], [2]] and found.item() == 0
+    scale, tracker = adjoin.tensor(4.0), adjoin.tensor(0, dtype=adjoin.int32)
+    for inf, after in ((0.0, (4, 1)), (0.0, (8, 0)), (1.0, (2, 0))):
+        assert adjoin._amp_update_scale_(scale, tracker, adjoin.tensor(inf), 2.0, 0.25, 2) is scale
+        assert (scale.item(), tracker.item()) == after

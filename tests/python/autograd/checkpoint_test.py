@@ -1,6 +1,8 @@
 """tests/python/autograd/checkpoint_test.py: the same gradients with less kept, and less kept indeed."""
 
 import functools
+import gc
+import weakref
 
 import adjoin
 import pytest
@@ -344,3 +346,48 @@ def test_a_pass_for_some_inputs_is_refused_by_the_reentrant_kind():
     z.register_hook(lambda g: seen.append(valid()))
     adjoin.autograd.grad(z.sum(), x)
     assert seen == [True, False] and valid()
+
+
+def _changing(first, second):
+    runs = iter((first, second, second))
+    return lambda x: next(runs)(x)
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (lambda x: x.sin(), "A different number of tensors was saved: the first run saved 2 and the second 1"),
+        (lambda x: x.sin().exp().sin(), "trying to save more tensors during recomputation: .* saved 2, the second 3"),
+        (lambda x: x.sin() * adjoin.ones(2), "have different metadata"),
+    ],
+)
+def test_a_second_run_that_differs_is_told_and_debug_lists_the_ops(second, words):
+    x = adjoin.ones(1, requires_grad=True)
+    for debug in (False, True):
+        out = checkpoint(_changing(lambda x: x.sin().exp(), second), x, early_stop=False, debug=debug)
+        with pytest.raises(CheckpointError, match=words) as caught:
+            out.sum().backward()
+        message = str(caught.value)
+        assert (
+            ("you passed `debug=True`" in message) == debug == ("0. aten.sin.default\n  1. aten.exp.default" in message)
+        )
+        assert debug or "debug=True lists the ops" in message
+
+
+def test_a_second_run_leaves_no_circle_behind():
+    class Kept:
+        def __call__(self, x):
+            return x.sin().exp()
+
+    function = Kept()
+    alive = weakref.ref(function)
+    x = adjoin.ones(2, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        out = checkpoint(function, x)
+        out.sum().backward()
+        del function, out
+        assert alive() is None, "the frame goes with its graph"
+    finally:
+        gc.enable()

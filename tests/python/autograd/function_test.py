@@ -317,3 +317,27 @@ def test_reentrant_backward():
     x = leaf(3.0)
     Inner.apply(x).backward()
     assert x.grad.item() == 6.0
+
+
+def test_a_result_may_be_returned_twice():
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x):
+            out = x * 2
+            return out, out
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first * 2 + second * 2
+
+    x = leaf(1.0, 3.0)
+    a, b = Both.apply(x)
+    assert a is b and a.grad_fn is not None
+    (a + b * 3).sum().backward()
+    assert x.grad.tolist() == [8, 8]
+
+    def twice(x):
+        a, b = Both.apply(x)
+        return a * b
+
+    assert aj.autograd.gradcheck(twice, (leaf(1.0, 3.0),)) and aj.autograd.gradgradcheck(twice, (leaf(1.0, 3.0),))

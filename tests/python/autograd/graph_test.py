@@ -95,3 +95,18 @@ def test_places_in_the_graph_that_are_none():
         T.autograd.grad(x.sum(), edge._replace(output_nr=3))
     with pytest.raises((TypeError, OverflowError)):
         T.autograd.grad(x.sum(), edge._replace(output_nr="one"))
+
+
+def test_a_hook_that_packs_may_not_write():
+    x = T.ones(3, requires_grad=True) * 2
+
+    def pack(value):
+        value += 1
+        return value
+
+    with T.autograd.graph.saved_tensors_hooks(pack, lambda value: value):
+        with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+            x.exp()
+    with T.autograd.graph.saved_tensors_hooks(lambda value: value.clone().add_(1).sub_(1), lambda value: value):
+        y = x.sin()
+    y.sum().backward()

@@ -198,3 +198,55 @@ def test_batch_statistics_need_a_positive_eps():
     with pytest.raises(ValueError, match="eps must be positive"):
         layer(adjoin.rand(3, 2))
     layer.eval()(adjoin.rand(3, 2))
+
+
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.bfloat16])
+def test_maxima_of_volumes_lie_as_the_volumes_do(dtype):
+    last = adjoin.channels_last_3d
+    x = adjoin.randn(2, 3, 5, 6, 7).to(dtype)
+    turned = x.contiguous(memory_format=last).requires_grad_()
+    for found, wanted in zip(
+        F.max_pool3d(turned, 3, 2, return_indices=True), F.max_pool3d(x, 3, 2, return_indices=True), strict=True
+    ):
+        assert found.is_contiguous(memory_format=last) and wanted.is_contiguous() and found.equal(wanted)
+    single = turned.detach()[0]  # without a batch
+    out, places = F.max_pool3d(single, 3, 2, return_indices=True)
+    assert out.unsqueeze(0).is_contiguous(memory_format=last) and places.unsqueeze(0).is_contiguous(memory_format=last)
+    assert out.equal(F.max_pool3d(x, 3, 2)[0])
+    F.max_pool3d(turned, 3, 2).sum().backward()
+    assert turned.grad.is_contiguous(memory_format=last)
+
+
+def test_adaptive_pools_take_no_whole_numbers():
+    for function, shape in (
+        (F.adaptive_max_pool1d, (2, 4)), (F.adaptive_max_pool2d, (2, 4, 4)), (F.adaptive_max_pool3d, (2, 4, 4, 4)),
+        (F.adaptive_avg_pool2d, (2, 4, 4)), (F.adaptive_avg_pool3d, (2, 4, 4, 4)),
+    ):  # fmt: skip
+        for dtype in (adjoin.int64, adjoin.uint8):
+            with pytest.raises(NotImplementedError, match="not implemented for"):
+                function(adjoin.ones(shape, dtype=dtype), 2)
+
+
+def test_fractional_pools_say_what_does_not_fit():
+    x = adjoin.randn(2, 7, 7)
+    for words, more in (
+        ("kernel_size must either", {"kernel_size": ()}), ("kernel_size must either", {"kernel_size": (1,)}),
+        ("output_size must either", {"output_size": (3,)}), ("output_size must either", {"output_size": ()}),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=words):
+            F.fractional_max_pool2d(x, **({"kernel_size": 2, "output_size": 3} | more))
+    for dims in (2, 3):
+        pool = getattr(F, f"fractional_max_pool{dims}d")
+        with pytest.raises(RuntimeError, match="Expected input"):
+            pool(adjoin.ones(1, 0, *[9] * dims), 3, output_ratio=0.5)
+        assert pool(adjoin.ones(0, 2, *[8] * dims), 3, output_ratio=0.5).shape == (0, 2, *[4] * dims)
+
+
+def test_windows_of_one_element_have_no_limit_of_size():
+    """Others are cut from tables, which end at 2^24."""
+    x = adjoin.ones(1, 1, 2**24 + 1, 1, 1, dtype=adjoin.float16)
+    assert F.avg_pool3d(x, 1, stride=1).shape == x.shape and F.avg_pool3d(x[:, :, :4], (2, 1, 1)).tolist() == [
+        [[[[1]], [[1]]]]
+    ]
+    with pytest.raises(RuntimeError, match="at most 2\\^24"):
+        F.avg_pool3d(x, (2, 1, 1))

@@ -58,6 +58,16 @@ def test_eigenvalues_at_one_end(largest):
     assert vectors.shape == (9, 2)
 
 
+def test_lobpcg_reads_both_triangles():
+    """As an iteration does that multiplies by the matrix: its gradient is that of what it reads."""
+    a = adjoin.tensor(positive(6), requires_grad=True)
+    for largest in (True, False):
+        assert adjoin.autograd.gradcheck(lambda a: adjoin.lobpcg(a, 2, largest=largest)[0], (a,))  # noqa: B023
+    skew = np.triu(np.ones((6, 6)), 1)
+    found = adjoin.lobpcg(a.detach() + adjoin.tensor(skew - skew.T), 2)[0]
+    assert found.allclose(adjoin.lobpcg(a.detach(), 2)[0])
+
+
 def test_what_lobpcg_cannot_do_is_refused():
     with pytest.raises(ValueError, match="lobpcg: k = 4 and n = 4 of size 9"):
         adjoin.lobpcg(adjoin.tensor(positive(9)), 4)

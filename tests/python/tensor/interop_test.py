@@ -182,3 +182,28 @@ def test_asarray_takes_capsules():
     shared = aj.asarray(x.__dlpack__(), copy=False)
     assert shared.data_ptr() == x.data_ptr() and aj.asarray(x.__dlpack__()).data_ptr() == x.data_ptr()
     assert aj.asarray(x.__dlpack__(), copy=True).tolist() == [1.0, 2.0]
+
+
+def test_memory_that_may_not_be_written_is_told_once_in_a_program():
+    program = """
+import warnings, numpy, adjoin
+rows = numpy.zeros(3)
+rows.flags.writeable = False
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    adjoin.from_numpy(numpy.zeros(3))
+    first, second = adjoin.from_numpy(rows), adjoin.from_numpy(rows)
+print([(w.category.__name__, str(w.message)[:40]) for w in told])
+try:
+    second.add_(1)
+except RuntimeError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[('UserWarning', 'The given NumPy array is not writable: a')]", "refused"]
+
+
+def test_a_class_that_is_no_tensor_takes_no_tensor():
+    for wrong in (int, 3):
+        with pytest.raises(RuntimeError, match="a class that does not inherit from Tensor"):
+            aj.ones(2).as_subclass(wrong)

@@ -349,3 +349,54 @@ def test_array_protocol_copies_or_not_as_asked():
     assert t.__array__(np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy=False"):
         t.__array__(np.float64, copy=False)
+
+
+def test_what_has_no_derivative_says_so_and_is_not_left_out():
+    for op in (aj.unique, aj.unique_consecutive, lambda x: aj.heaviside(x, x)):
+        x = aj.rand(3, requires_grad=True)
+        out = op(x)
+        assert out.requires_grad
+        with pytest.raises(NotImplementedError, match="there is no derivative for 'input'"):
+            (out.sum() + x.sum()).backward()
+    values, inverse = aj.rand(3, requires_grad=True).unique(return_inverse=True)
+    assert values.requires_grad and not inverse.requires_grad
+
+
+def test_a_gradient_lies_as_its_leaf_where_that_has_no_gaps():
+    gaps = aj.empty_strided((2, 2), (4, 2)).fill_(1).requires_grad_()
+    turned = aj.ones(3, 2).t().requires_grad_()
+    for leaf, strides in ((gaps, (2, 1)), (turned, (1, 2))):
+        for loss in (lambda x: x.sum(), lambda x: (x * aj.ones(x.shape)).sum()):
+            leaf.grad = None
+            loss(leaf).backward()
+            assert leaf.grad.stride() == strides and leaf.grad.eq(1).all()
+
+
+def test_places_that_count_from_the_end_are_refused_where_pytorch_refuses_them():
+    x, rows = aj.zeros(3, 2), aj.ones(3, 2)
+    for index in ([-1, 0, 1], [0, 1, 3]):
+        with pytest.raises(IndexError, match="out of range|out of bounds"):
+            x.index_copy(0, aj.tensor(index), rows)
+        with pytest.raises(IndexError):
+            x.index_copy_(0, aj.tensor(index), rows)
+    assert x.index_copy_(0, aj.tensor([2, 0, 1]), rows).sum() == 6
+    with pytest.raises(RuntimeError, match="source must have shape"):
+        aj.zeros(()).index_add(0, aj.tensor([0]), aj.ones(1, 1, 1))
+
+
+def test_wrong_kinds_of_arguments_raise_pytorchs_classes():
+    x = aj.ones(2)
+    for error, words, wrong in (
+        (TypeError, "'shape' to be int or sequence", lambda: aj.unravel_index(aj.tensor([1]), aj.tensor([1, 2]))),
+        (TypeError, "sequence to only contain ints", lambda: aj.unravel_index(aj.tensor([1]), (1, 2.0))),
+        (ValueError, "cannot have negative values", lambda: aj.unravel_index(aj.tensor([1]), (2, -3))),
+        (RuntimeError, "requires grad", lambda: x.map2_(x, aj.ones(2, requires_grad=True), lambda a, b, c: a)),
+        (TypeError, "numbers are wanted", lambda: x.apply_(lambda n: "one")),
+        (RuntimeError, "whole numbers", aj.int64.to_complex),
+        (RuntimeError, "whole numbers", aj.bool.to_complex),
+        (TypeError, "argument 'mode' must be bool", lambda: aj.use_deterministic_algorithms(1)),
+        (TypeError, "argument 'warn_only' must be bool", lambda: aj.use_deterministic_algorithms(False, warn_only=1)),
+    ):
+        with pytest.raises(error, match=words):
+            wrong()
+    assert x.tolist() == [1, 1] and aj.float16.to_complex() is aj.complex32

@@ -460,3 +460,10 @@ def test_arguments_of_ones_own_op_behind_the_star():
     with Look():
         assert scale(adjoin.ones(1), by=3.0) == 3 and scale(adjoin.ones(1), 5) == 10
     assert [s for s in seen if s[0] < 3 and (s[1] or s[0] == 2)][:2] == [(1, {"by": 3.0}), (2, {})]
+
+
+def test_formulas_of_flops_are_for_ops_and_not_for_their_overloads():
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(adjoin.ops.aten.sin.default)(lambda *args, **kwargs: 1)
+    with pytest.warns(UserWarning, match="mods is not needed"):
+        FlopCounterMode(adjoin.nn.Linear(2, 2))

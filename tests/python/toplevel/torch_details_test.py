@@ -17,9 +17,13 @@ def test_words_that_are_asked_back():
     aj.set_float32_matmul_precision("high")
     assert aj.get_float32_matmul_precision() == "high"
     aj.set_float32_matmul_precision("highest")
-    aj.set_default_tensor_type(aj.DoubleTensor)
-    assert aj.ones(1).dtype == aj.float64
-    aj.set_default_tensor_type(aj.FloatTensor)
+    with pytest.warns(UserWarning, match="deprecated as of PyTorch 2.1, please use torch.set_default_dtype"):
+        aj.set_default_tensor_type(aj.DoubleTensor)
+        assert aj.ones(1).dtype == aj.float64
+        aj.set_default_tensor_type("torch.FloatTensor")
+        for wrong in (aj.LongTensor, "torch.LongTensor", 3):
+            with pytest.raises(TypeError):
+                aj.set_default_tensor_type(wrong)
     assert aj.ones(1).dtype == aj.float32 and nn.modules.utils._ntuple(3)(2) == (2, 2, 2)
 
 

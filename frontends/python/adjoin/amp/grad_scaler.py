@@ -1,5 +1,6 @@
 """adjoin.amp.grad_scaler: losses multiplied so that gradients in float16 do not vanish."""
 
+import collections
 import enum
 import warnings
 
@@ -19,11 +20,22 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-class _Progress:
+def _progress():
     """Of one optimizer since the last update: its state, and an inf found, per device."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
-    def __init__(self):
-        self.stage, self.found_inf = OptState.READY, {}
+
+def _amp_foreach_non_finite_check_and_unscale_(scaled_grads, found_inf, inv_scale):
+    """Multiplies gradients by inv_scale; found_inf becomes 1 if one of them holds an inf or nan."""
+    for dtype in {g.dtype for g in scaled_grads}:
+        _unscale([g for g in scaled_grads if g.dtype is dtype], found_inf, inv_scale)
+
+
+def _amp_update_scale_(scale, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
+    """The scale after a step: smaller where an inf was found, larger after growth_interval steps without one."""
+    _update_scale(scale, growth_tracker, found_inf, growth_factor=scale_growth_factor,
+                  backoff_factor=scale_backoff_factor, growth_interval=growth_interval)  # fmt: skip
+    return scale
 
 
 class GradScaler:
@@ -49,10 +61,7 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._init_growth_tracker = growth_interval, 0
         self._scale = self._growth_tracker = None
-        self._per_optimizer = {}
-
-    def _progress(self, optimizer):
-        return self._per_optimizer.setdefault(id(optimizer), _Progress())
+        self._per_optimizer_states = collections.defaultdict(_progress)  # by id; a subclass may look here
 
     def _start(self, device):
         self._scale = adjoin.full((), self._init_scale, dtype=adjoin.float32, device=device)
@@ -91,30 +100,36 @@ class GradScaler:
         if not self._enabled:
             return
         self._check_started("unscale_")
-        progress = self._progress(optimizer)
-        if progress.stage is OptState.UNSCALED:
+        progress = self._per_optimizer_states[id(optimizer)]
+        if progress["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if progress.stage is OptState.STEPPED:
+        if progress["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        inverse = self._scale.double().reciprocal().float()
-        progress.found_inf = self._unscale_grads(optimizer, inverse, False)
-        progress.stage = OptState.UNSCALED
+        inverse, found = self._scale.double().reciprocal().float(), adjoin.zeros_like(self._scale)
+        progress["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        progress["stage"] = OptState.UNSCALED
 
-    def _unscale_grads(self, optimizer, inverse, allow_half):
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        """Multiplies the optimizer's gradients by inv_scale, and tells per device what found_inf became; a subclass may
+        do it its own way."""
         groups = {}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 if param.grad is None:
                     continue
-                if param.grad.dtype == adjoin.float16 and not allow_half:
+                if param.grad.dtype == adjoin.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                groups.setdefault((param.grad.device, param.grad.dtype), []).append(param.grad)
+                grad = param.grad
+                if grad.is_sparse:  # where a place occurs twice the sum may be too large for a half
+                    grad = param.grad = grad.coalesce() if grad.dtype == adjoin.float16 else grad
+                    grad = grad._values()
+                groups.setdefault((grad.device, grad.dtype), []).append(grad)
         found = {}
         with adjoin.no_grad():
             for (device, _), grads in groups.items():
                 if device not in found:
-                    found[device] = adjoin.zeros((), dtype=adjoin.float32, device=device)
-                _unscale(grads, found[device], inverse.to(device, non_blocking=True))
+                    found[device] = found_inf.to(device, non_blocking=True)
+                _unscale(grads, found[device], inv_scale.to(device, non_blocking=True))
         return found
 
     def step(self, optimizer, *args, **kwargs):
@@ -124,28 +139,30 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_started("step")
-        progress = self._progress(optimizer)
-        if progress.stage is OptState.STEPPED:
+        progress = self._per_optimizer_states[id(optimizer)]
+        if progress["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
             result = self._step_of_scaled(optimizer, progress, args, kwargs)
         else:
-            if progress.stage is OptState.READY:
+            if progress["stage"] is OptState.READY:
                 self.unscale_(optimizer)
-            if not progress.found_inf:
+            if not progress["found_inf_per_device"]:
                 raise AssertionError("No inf checks were recorded for this optimizer.")
-            found = sum(f.item() for f in progress.found_inf.values())
+            found = sum(f.item() for f in progress["found_inf_per_device"].values())
             result = None if found else optimizer.step(*args, **kwargs)
-        progress.stage = OptState.STEPPED
+        progress["stage"] = OptState.STEPPED
         return result
 
     def _step_of_scaled(self, optimizer, progress, args, kwargs):
         """For optimizers that unscale by themselves: they are told the scale and what was found."""
-        unscaled = progress.stage is OptState.UNSCALED
+        unscaled = progress["stage"] is OptState.UNSCALED
         if not unscaled:
-            progress.found_inf = self._unscale_grads(optimizer, adjoin.ones_like(self._scale), True)
+            progress["found_inf_per_device"] = self._unscale_grads_(
+                optimizer, adjoin.ones_like(self._scale), adjoin.zeros_like(self._scale), True
+            )
         optimizer.grad_scale = None if unscaled else self._scale
-        found = [f.to(self._scale.device, non_blocking=True) for f in progress.found_inf.values()]
+        found = [f.to(self._scale.device, non_blocking=True) for f in progress["found_inf_per_device"].values()]
         optimizer.found_inf = sum(found[1:], found[0]) if found else adjoin.zeros_like(self._scale)
         try:
             return optimizer.step(*args, **kwargs)
@@ -167,13 +184,13 @@ class GradScaler:
             self._scale.fill_(new_scale)
         else:
             found = [f.to(self._scale.device, non_blocking=True)
-                     for p in self._per_optimizer.values() for f in p.found_inf.values()]  # fmt: skip
+                     for p in self._per_optimizer_states.values() for f in p["found_inf_per_device"].values()]  # fmt: skip
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             _update_scale(self._scale, self._growth_tracker, sum(found[1:], found[0]),
                           growth_factor=self._growth_factor, backoff_factor=self._backoff_factor,
                           growth_interval=self._growth_interval)  # fmt: skip
-        self._per_optimizer = {}
+        self._per_optimizer_states = collections.defaultdict(_progress)
 
     def get_scale(self):
         """The scale as a number; 1 when disabled."""
@@ -246,7 +263,7 @@ class GradScaler:
     def __getstate__(self):
         state = self.__dict__.copy()
         if self._enabled:
-            if self._per_optimizer:
+            if self._per_optimizer_states:
                 raise AssertionError(
                     "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end "
                     "after scaler.update()."

@@ -2,6 +2,7 @@
 
 from .. import _C
 from .._C import Tensor, grad
+from ._gradcheck_parts import check_form
 
 _op = _C.find_op
 
@@ -22,12 +23,13 @@ def _along(a, b):
         return (product.real if product.is_complex() else product).sum().item()
 
 
-def _changes(run, x, direction, eps):
+def _changes(run, outs, x, direction, eps):
     """How each output moves where x goes along direction."""
     before, sides = x.detach().clone(), []
     for sign in (1, -1):
         x.data.copy_(before + sign * eps * direction)
         sides.append([o.detach().clone() for o in run()])
+        check_form(outs, sides[-1])
         x.data.copy_(before)
     return [(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)]
 
@@ -47,7 +49,7 @@ def check(outputs, func, inputs, outs, x, number, *, eps, atol, rtol, nondet_tol
     """What is wrong between x and an output; None: nothing."""
     generator = _C.Generator().manual_seed(0)
     direction = _direction(x.detach(), generator)
-    changes = _changes(lambda: outputs(func, inputs), x, direction, eps)
+    changes = _changes(lambda: outputs(func, inputs), outs, x, direction, eps)
     moved = _moved(outputs, func, inputs, x, direction) if forward else [None] * len(outs)
     reach = direction.abs().sum().item()
     for which, (out, change) in enumerate(zip(outs, changes, strict=True)):

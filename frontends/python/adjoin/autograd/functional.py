@@ -154,10 +154,22 @@ def _jacobian_of(out, number, xs, create_graph, strict):
     )
 
 
+def _in_one_pass(out, xs, create_graph):
+    """The rows of a jacobian as one batch."""
+    basis = _C.find_op("eye")(out.numel(), dtype=out.dtype, device=out.device).reshape(out.numel(), *out.shape)
+    found = _grad_of_each(out, xs, (basis,), create_graph, True, False)
+    shapes = [tuple(out.shape) + tuple(x.shape) for x in xs]
+    zeros = _C.find_op("zeros")
+    return tuple(
+        zeros(shape, dtype=x.dtype, device=x.device) if g is None else g.reshape(shape)
+        for g, x, shape in zip(found, xs, shapes, strict=True)
+    )
+
+
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy=None):
     """The derivative of each element of each output with respect to each element of each input.
 
-    ``strategy``: "reverse-mode", or "forward-mode", which takes one pass for each input and is better where inputs are few.
+    ``vectorize``: all rows in one pass, as a batch. ``strategy``: "reverse-mode", or "forward-mode", which takes one pass for each input and is better where inputs are few.
     """
     if strategy not in (None, "reverse-mode", "forward-mode"):
         raise ValueError(f"jacobian: strategy is {strategy!r}; 'reverse-mode' or 'forward-mode' is wanted")
@@ -173,7 +185,11 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         out = func(*xs)
         outs = _results(out, "jacobian")
         _recorded(outs, strict)
-        rows = tuple(_finish(_jacobian_of(o, i, xs, create_graph, strict), create_graph) for i, o in enumerate(outs))
+        rows = tuple(
+            _finish(_in_one_pass(o, xs, create_graph) if vectorize and o.numel() and o.requires_grad else
+                    _jacobian_of(o, i, xs, create_graph, strict), create_graph)
+            for i, o in enumerate(outs)
+        )  # fmt: skip
     rows = tuple(_shaped(r, inputs) for r in rows)
     return rows[0] if isinstance(out, Tensor) else rows
 
@@ -254,12 +270,21 @@ def _grad_of_each(outputs, inputs, grad_outputs, create_graph, allow_unused, mat
         raise RuntimeError(
             f"grad: is_grads_batched wants grad_outputs of one first dimension, the sizes are {sorted(sizes)}"
         )
-    rows = [
-        _C.grad(
-            outputs, inputs, tuple(None if g is None else g[i] for g in given), retain_graph=True, create_graph=create_graph,
-            allow_unused=allow_unused, materialize_grads=materialize_grads,
-        )
-        for i in range(sizes.pop())
-    ]  # fmt: skip
-    stack = _C.find_op("stack")
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+    from .._vmap import vmap
+
+    places = [i for i, g in enumerate(given) if g is not None]
+    missing = []
+
+    def of_one(*rows):
+        one = [None] * len(given)
+        for i, row in zip(places, rows, strict=True):
+            one[i] = row
+        found = _C.grad(
+            outputs, inputs, tuple(one), retain_graph=True, create_graph=create_graph, allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )  # fmt: skip
+        missing[:] = [g is None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    found = iter(vmap(of_one)(*(given[i] for i in places)))
+    return tuple(None if absent else next(found) for absent in missing)

@@ -6,6 +6,7 @@ import types
 
 from .. import _C
 from .._C import Tensor, grad
+from . import _gradcheck_parts as parts
 from ._directions import check as check_along
 
 
@@ -21,7 +22,9 @@ def _checked(inputs):
     """The inputs whose gradients are checked."""
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
-        raise ValueError("gradcheck: none of the inputs requires grad")
+        raise ValueError(
+            "gradcheck: none of the inputs requires grad; it expects at least one input tensor to require gradient"
+        )
     for x in wanted:
         if x.dtype not in (_C.float64, _C.complex128):
             import warnings
@@ -34,16 +37,21 @@ def _checked(inputs):
 
 
 def _outputs(func, inputs):
-    out = func(*inputs)
+    return _differentiable(func(*inputs))
+
+
+def _differentiable(out):
     return [o for o in _tuple(out) if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex())]
 
 
-def _values(func, inputs):
+def _values(func, inputs, outs):
     """Every element of every output, as lists of Python numbers."""
-    return [o.detach().reshape(-1).tolist() for o in _outputs(func, inputs)]
+    now = _outputs(func, inputs)
+    parts.check_form(outs, now)
+    return [o.detach().reshape(-1).tolist() for o in now]
 
 
-def _numeric_columns(func, inputs, x, eps):
+def _numeric_columns(func, inputs, outs, x, eps):
     """For each real direction of x: the change of every output element."""
     flat = x.data.reshape(-1)
     shared = flat.data_ptr() == x.data_ptr()
@@ -55,7 +63,7 @@ def _numeric_columns(func, inputs, x, eps):
             for sign in (1, -1):
                 old = flat[i].item()
                 _put(x, flat, shared, i, old + sign * step)
-                sides.append(_values(func, inputs))
+                sides.append(_values(func, inputs, outs))
                 _put(x, flat, shared, i, old)
             columns.append([[(a - b) / (2 * eps) for a, b in zip(up, down)] for up, down in zip(sides[0], sides[1])])
     return columns
@@ -158,16 +166,21 @@ def gradcheck(
 
     ``check_forward_ad``: the derivatives in forward mode, too, or alone where ``check_backward_ad`` is off.
     ``fast_mode``: along a random direction of each input, where it is otherwise each element by each.
-    ``check_grad_dtypes`` and what asks for batched gradients change nothing.
+    ``check_batched_grad`` and ``check_batched_forward_grad``: of a batch of directions, too, as vmap takes them.
+    ``check_grad_dtypes`` changes nothing: a gradient has its input's dtype.
     Of a sparse input the values are moved, and of a sparse result they are compared: zeros that are not kept stay zero, as with
     ``masked=True``.
     """
     func, inputs = _of_values(func, _tuple(inputs))
     wanted = _checked(inputs)
+    parts.check_arguments(wanted, check_backward_ad, check_forward_ad, check_batched_grad, check_batched_forward_grad)
     for x in wanted:
         if not x.is_leaf:
             x.retain_grad()
-    outs = _outputs(func, inputs)
+    returned = func(*inputs)
+    if not isinstance(returned, Tensor) and not len(returned):
+        return True
+    outs = _differentiable(returned)
     if not outs:
         return _raise_or_false(raise_exception, "gradcheck: the function returns no real or complex tensor")
     for number, x in enumerate(wanted):
@@ -179,7 +192,7 @@ def gradcheck(
             if told:
                 return _raise_or_false(raise_exception, told)
             continue
-        columns = _numeric_columns(func, inputs, x, eps)
+        columns = _numeric_columns(func, inputs, outs, x, eps)
         if check_forward_ad and (message := _check_forward(func, inputs, x, number, columns, atol, rtol)):
             return _raise_or_false(raise_exception, message)
         if not check_backward_ad:
@@ -197,8 +210,14 @@ def gradcheck(
                     f"element {element} by element {i}: the derivative says {got}, differences say "
                     f"{want}",
                 )
+    if check_batched_forward_grad and (message := parts.batched_forward(_outputs, func, inputs, wanted)):
+        return _raise_or_false(raise_exception, message)
     if not check_backward_ad:
         return True
+    if check_batched_grad and (message := parts.batched(outs, wanted)):
+        return _raise_or_false(raise_exception, message)
+    if message := parts.of_zeros(outs, wanted):
+        return _raise_or_false(raise_exception, message)
     if not fast_mode and not _check_nondeterminism(func, inputs, outs, wanted, nondet_tol):
         return _raise_or_false(
             raise_exception, "gradcheck: backward is not the same twice; raise nondet_tol if that is meant"
@@ -267,7 +286,10 @@ def gradgradcheck(
 
     def gradients(*args):
         xs, vs = args[:-n], args[-n:]
-        xs = tuple(x.view_as(x) if i in places else x for i, x in enumerate(xs))
+        # In forward mode the inputs come without a history.
+        xs = tuple(
+            (x.view_as(x) if x.requires_grad else x.requires_grad_()) if i in places else x for i, x in enumerate(xs)
+        )
         found = [o for o in _outputs(func, xs) if o.requires_grad]
         with _C.enable_grad():
             got = grad(found, [xs[i] for i in places], vs, create_graph=_C.is_grad_enabled(), allow_unused=True)
@@ -281,8 +303,9 @@ def gradgradcheck(
 
     return gradcheck(
         recorded, inputs + tuple(grad_outputs), eps=eps, atol=atol, rtol=rtol,
-        raise_exception=raise_exception, nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad, fast_mode=fast_mode,
+        raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
     )  # fmt: skip
 
 

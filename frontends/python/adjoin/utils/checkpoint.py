@@ -95,7 +95,9 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
         return function(*args, **kwargs)
     first, second = context_fn() if context_fn else (contextlib.nullcontext(),) * 2
     frame = _Frame(function, args, kwargs, second, preserve_rng_state, early_stop, determinism_check)
-    with saved_tensors_hooks(frame.pack, frame.unpack), running(frame), first:
+    if debug:
+        frame.called = [], []
+    with saved_tensors_hooks(frame.pack, frame.unpack), running(frame), frame.listed(0), first:
         return function(*args, **kwargs)
 
 
@@ -208,6 +210,7 @@ class _Frame:
         self.autocast = _Autocast((*args, *kwargs.values()))
         self.early_stop, self.check = early_stop, check
         self.count, self.watched, self.keep = 0, None, None
+        self.called = None  # with debug: the ops of both runs
         # Inside of vmap or jvp: what tapes of levels around keep is theirs. When they ask for it this level has ended,
         # and the function cannot run again.
         self.level = max((_C.transform_level(x) for x in (*args, *kwargs.values())), default=0)
@@ -240,18 +243,30 @@ class _Frame:
         if saved.number not in self.again:
             self._run_again()
         if saved.number not in self.again:
-            raise CheckpointError(
-                f"checkpoint: the first run saved {self.count} tensors and the second "
-                f"{len(self.again)}; the function has to do the same both times"
+            self._fail(
+                f"A different number of tensors was saved: the first run saved {self.count} and the second {len(self.again)}"
             )
         tensor = self.again.pop(saved.number)
         if self.check == "default" and _looks(tensor) != saved.looks:
-            raise CheckpointError(
-                f"checkpoint: saved tensor {saved.number} was {saved.looks} in the first run "
-                "and is "
-                f"{_looks(tensor)} in the second; the function has to do the same both times"
+            self._fail(
+                "Recomputed values for the following tensors have different metadata than in the first run: "
+                f"saved tensor {saved.number} was {saved.looks} in the first run and is {_looks(tensor)} in the second"
             )
         return tensor
+
+    def _fail(self, what):
+        message = f"checkpoint: {what}; the function has to do the same both times"
+        if self.called is None:
+            raise CheckpointError(f"{message}. debug=True lists the ops of both runs")
+        first, second = ("\n".join(f"  {i}. {name}" for i, name in enumerate(names)) for names in self.called)
+        raise CheckpointError(
+            f"{message}\nYou are seeing this error because you passed `debug=True` to checkpoint. Ops of the first "
+            f"run:\n{first}\nOps of the second run, as far as it came:\n{second}"
+        )
+
+    def listed(self, run):
+        """With debug: notes the ops that are called within."""
+        return contextlib.nullcontext() if self.called is None else _listing(self.called[run])
 
     def _run_again(self):
         self.again = {}
@@ -268,8 +283,37 @@ class _Frame:
         random = self.random.restored() if self.random else contextlib.nullcontext()
         hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
         casts, self.keep = self.autocast.restored(), keep
-        with adjoin.enable_grad(), random, casts, running(self), self.context, hooks, contextlib.suppress(_Enough):
-            self.function(*self.args, **self.kwargs)
+        if self.called is not None:
+            self.called[1].clear()
+        try:
+            with (
+                adjoin.enable_grad(),
+                random,
+                casts,
+                running(self),
+                self.listed(1),
+                self.context,
+                hooks,
+                contextlib.suppress(_Enough),
+            ):
+                self.function(*self.args, **self.kwargs)
+        finally:
+            self.keep = None  # it holds this frame, and with it all arguments
+        if len(self.again) > self.count and self.check == "default":
+            self._fail(
+                f"trying to save more tensors during recomputation: the first run saved {self.count}, the second {len(self.again)}"
+            )
+
+
+def _listing(names):
+    from ._python_dispatch import TorchDispatchMode
+
+    class Listing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    return Listing()
 
 
 class CheckpointFunction(Function):

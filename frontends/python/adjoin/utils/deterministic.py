@@ -46,8 +46,8 @@ def _filling(function, resizes):
     def made(*args, **kwargs):
         kept = args[0].untyped_storage().nbytes() // args[0].itemsize if resizes else 0
         tensor = function(*args, **kwargs)
-        if resizes and kept >= tensor.numel():
-            return tensor
+        if resizes and kept >= tensor.untyped_storage().nbytes() // tensor.itemsize:
+            return tensor  # no memory is new, whatever the strides are
         return _fill(tensor, kept)
 
     return made

@@ -2,9 +2,11 @@
 
 import functools
 import math
+import warnings
 
 import adjoin
 
+from .._op_overload import OpOverload
 from ._python_dispatch import TorchDispatchMode
 from ._pytree import tree_map
 from .module_tracker import ModuleTracker
@@ -38,6 +40,11 @@ def register_flop_formula(targets, get_raw=False):
     def register(formula):
         counted = formula if get_raw else shape_wrapper(formula)
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if isinstance(target, OpOverload):
+                raise ValueError(
+                    f"register_flop_formula: expected each target to be OpOverloadPacket, as torch.ops.mylib.foo, got {target}, "
+                    "which is one of its overloads"
+                )
             if target in flop_registry:
                 raise RuntimeError(f"register_flop_formula: {target} has a formula already")
             flop_registry[target] = counted
@@ -158,6 +165,10 @@ class FlopCounterMode:
     """
 
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+        if mods is not None:
+            warnings.warn(
+                "FlopCounterMode: the argument mods is not needed; modules are found as they run", stacklevel=2
+            )
         self.flop_counts, self.depth, self.display = {}, depth, display
         self.mod_tracker, self._mode = ModuleTracker(), None
         self.flop_registry = {

@@ -75,18 +75,21 @@ def _fractional(dims):
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         kernel = _each(kernel_size, dims)
+        _all_have(name, dims, kernel_size=kernel)
         if output_size is None:
             ratios = _each(output_ratio, dims)
             if not all(0 < ratio < 1 for ratio in ratios):
                 raise ValueError(f"{name}: output_ratio must be between 0 and 1: {ratios}")
             output_size = [int(n * ratio) for n, ratio in zip(input.shape[-dims:], ratios, strict=True)]
+        sizes = _each(output_size, dims)
+        _all_have(name, dims, output_size=sizes)
         samples = _random_samples
         if samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
             samples = adjoin.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
         elif input.dim() == dims + 1:
             samples = samples[:1]  # those of a batch serve, too
-        return op("fractional_max_pool")(input, kernel, _each(output_size, dims), samples)
+        return op("fractional_max_pool")(input, kernel, sizes, samples)
 
     def pool(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
              _random_samples=None):  # fmt: skip
@@ -105,7 +108,9 @@ def _each(value, count):
 def _all_have(name, dims, **sizes):
     for what, value in sizes.items():
         if len(value) != dims:
-            raise RuntimeError(f"{name}: {what} has {len(value)} elements, {value}; one number or {dims} are wanted")
+            raise RuntimeError(
+                f"{name}: {what} must either be one number or {dims}; it has {len(value)} elements, {value}"
+            )
 
 
 def _unpool(dims):
