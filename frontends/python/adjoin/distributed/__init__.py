@@ -8,7 +8,9 @@ from ._collectives import (  # noqa: F401
     P2POp,
     _make_nccl_premul_sum,
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_reduce_coalesced,
     all_to_all,
@@ -17,12 +19,15 @@ from ._collectives import (  # noqa: F401
     batch_isend_irecv,
     broadcast,
     gather,
+    gather_into_tensor,
+    gather_single,
     irecv,
     isend,
     monitored_barrier,
     recv,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
     send,
@@ -30,12 +35,18 @@ from ._collectives import (  # noqa: F401
 from ._group import (  # noqa: F401
     GroupMember,
     ProcessGroup,
+    _get_default_group,
+    _get_default_store,
+    _rank_not_in_group,
+    _resolve_process_group,
     destroy_process_group,
     get_backend,
+    get_backend_config,
     get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
+    get_pg_count,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -52,15 +63,34 @@ from ._group import (  # noqa: F401
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    split_group,
+)
+from ._methods import (  # noqa: F401
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
 )
 from ._names import (  # noqa: F401
     Backend,
+    DebugLevel,
     DistBackendError,
     DistError,
     DistNetworkError,
     DistStoreError,
+    QueueEmptyError,
     ReduceOp,
     default_pg_timeout,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+    supports_complex,
 )
 from ._objects import (  # noqa: F401
     all_gather_object,
@@ -72,4 +102,5 @@ from ._objects import (  # noqa: F401
 )
 from ._work import Work  # noqa: F401
 from .device_mesh import DeviceMesh, init_device_mesh  # noqa: F401
+from .rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401

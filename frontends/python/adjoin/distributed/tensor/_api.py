@@ -166,10 +166,12 @@ class DTensor(_C.Tensor):
         memo[id(self)] = copy
         return copy
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol=None):
         raise RuntimeError(
             "a DTensor is not pickled, for its parts lie on several processes: torch.distributed.checkpoint saves them, or save full_tensor()"
         )
+
+    __getstate__ = __reduce_ex__  # which save asks
 
     def __repr__(self, *, tensor_contents=None):
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._mesh}, placements={self._placements})"
@@ -273,12 +275,12 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         )
     with adjoin.no_grad():
         whole = tensor.detach()
-        if src_data_rank is not None and mesh.size() > 1:
+        if src_data_rank is not None and mesh.size() > 1 and not whole.is_meta:
             whole = whole.clone(memory_format=adjoin.contiguous_format)
             for m in range(mesh.ndim):
                 collectives.broadcast(whole, group=mesh.get_group(m), group_src=src_data_rank)
         own = moved(whole, tuple(tensor.shape), (Replicate(),) * mesh.ndim, placements, mesh)
-        own = own.clone() if own.data_ptr() == tensor.detach().data_ptr() else own
+        own = own.clone() if own.is_meta or own.data_ptr() == tensor.detach().data_ptr() else own
     made = DTensor._made(own, mesh, placements, tuple(tensor.shape))
     if isinstance(tensor, adjoin.nn.Parameter):
         return adjoin.nn.Parameter(made, tensor.requires_grad)
