@@ -35,7 +35,7 @@ def test_a_groups_own_methods():
         pg.broadcast([x], dist.BroadcastOptions(rootRank=2)).wait()
         assert x.tolist() == [2.0, 2.0]
         (x,) = full(rank)
-        pg.broadcast(x, 1).wait()
+        (pg.broadcast(x, 1) if rank else pg.broadcast(x, root=1)).wait()
         assert x.tolist() == [1.0, 1.0]
         (x,) = full(rank)
         pg.reduce([x], dist.ReduceOptions(rootRank=1, reduceOp=dist.ReduceOp.SUM)).wait()
@@ -111,6 +111,12 @@ def test_collectives_that_give_new_tensors():
             assert funcol.permute_tensor(x, [1, 2, 3, 0], dist.group.WORLD)[0, 0].item() == 10.0 * ((rank - 1) % 4)
             rows = funcol.all_to_all_single(adjoin.arange(4.0) + 10 * rank, None, None, dist.group.WORLD)
             assert rows.tolist() == [10.0 * r + rank for r in range(4)]
+            sizes = adjoin.tensor([1, 0, 2, 1]) if rank == 0 else adjoin.tensor([1, 1, 1, 1])
+            taken = adjoin.tensor([[1, 1, 1, 1], [0, 1, 1, 1], [2, 1, 1, 1], [1, 1, 1, 1]][rank])
+            given, out = adjoin.arange(4.0) + 10 * rank, adjoin.zeros(int(taken.sum()))
+            dist.all_to_all_single(out, given, taken, sizes)
+            assert out.tolist() == funcol.all_to_all_single(given, taken, sizes, dist.group.WORLD).tolist()
+            assert out[-1].item() == 30.0 + rank
             parts = funcol.reduce_scatter_tensor_coalesced([x, x], "sum", [1, 1], dist.group.WORLD)
             assert [p.tolist() for p in parts] == [part.tolist()] * 2
             wholes = funcol.all_gather_into_tensor_coalesced([x, x], mesh["b"])

@@ -18,9 +18,14 @@ from adjoin.distributed.fsdp import FullyShardedDataParallel as FSDP
 from adjoin.distributed.fsdp import ShardingStrategy, StateDictType, fully_shard
 from adjoin.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from adjoin.distributed.fsdp.wrap import CustomPolicy, enable_wrap, wrap
-from adjoin.distributed.optim import PostLocalSGDOptimizer
+from adjoin.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
+from adjoin.distributed.optim.apply_optimizer_in_backward import (
+    _apply_optimizer_in_backward,
+    _get_in_backward_optimizers,
+)
 from adjoin.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from adjoin.distributed.tensor.experimental import local_map
+from adjoin.distributed.tensor.parallel import ColwiseParallel, loss_parallel, parallelize_module
 
 if "simulated" not in adjoin.plugin.available():
     pytest.skip("NOT TESTED: the plugin simulated was not built", allow_module_level=True)
@@ -219,11 +224,72 @@ def test_wrapping_and_what_tutorials_call():
     assert simulation.run(process, 2) == [True] * 2
 
 
+def test_zero_takes_more_groups_and_what_a_step_notes():
+    class Noting(adjoin.optim.SGD):
+        def step(self, closure=None):
+            for g in self.param_groups:
+                g["noted"] = g.get("noted", 0) + 1
+            return super().step(closure)
+
+    def process(rank):
+        params = [nn.Parameter(adjoin.ones(n)) for n in (1, 2, 3)]
+        opt = ZeroRedundancyOptimizer(params[:1], Noting, lr=1.0)
+        opt.add_param_group({"params": params[1:], "lr": 0.5})
+        for p in params:
+            p.grad = adjoin.ones_like(p)
+        opt.step()
+        opt.consolidate_state_dict()
+        owned = [p.numel() for g in opt.optim.param_groups for p in g["params"]]
+        return [p[0].item() for p in params], [g["noted"] for g in opt.param_groups], owned
+
+    assert simulation.run(process, 2) == [([0.0, 0.5, 0.5], [1, 1], [1, 2]), ([0.0, 0.5, 0.5], [1, 1], [3])]
+
+
+def test_steps_in_backward():
+    net = Net()
+    before = copy.deepcopy(net)
+    _apply_optimizer_in_backward(adjoin.optim.SGD, net.parameters(), {"lr": 0.1})
+    x = adjoin.ones(2, 3)
+    for _ in range(2):
+        net(x).sum().backward()
+        assert all(p.grad is None for p in net.parameters())
+    opt = adjoin.optim.SGD(before.parameters(), lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        before(x).sum().backward()
+        opt.step()
+    assert all(a.equal(b) for a, b in zip(net.parameters(), before.parameters(), strict=True))
+    assert len(_get_in_backward_optimizers(net)) == 4
+
+
+def test_plain_targets_and_the_mesh_around():
+    logits, target = adjoin.arange(12.0).reshape(3, 4) / 3, adjoin.tensor([0, 3, 1])
+    whole = logits.clone().requires_grad_()
+    nn.functional.cross_entropy(whole, target).backward()
+
+    def process(rank):
+        with dist.init_device_mesh("cpu", (2,)) as mesh:
+            cut = distribute_tensor(logits, placements=[Shard(1)]).requires_grad_()
+            assert cut.device_mesh is mesh
+            layer = parallelize_module(nn.Linear(4, 4), parallelize_plan=ColwiseParallel())
+            assert layer.weight.device_mesh is mesh and layer.weight.to_local().shape == (2, 4)
+        if rank == 0:  # filters of warnings are the process's
+            with pytest.warns(UserWarning, match="No parallelize_plan"):
+                assert parallelize_module(layer, mesh) is layer
+        with loss_parallel():
+            loss = nn.functional.cross_entropy(cut, target)
+            loss.backward()
+        return loss.full_tensor().item(), cut.grad.full_tensor().sub(whole.grad).abs().max().item()
+
+    for loss, apart in simulation.run(process, 2):
+        assert loss == pytest.approx(nn.functional.cross_entropy(logits, target).item(), rel=1e-6) and apart < 1e-7
+
+
 def test_futures_of_collectives():
     def process(rank):
         x, y = adjoin.ones(2), adjoin.full((1,), float(rank))
         first = dist.all_reduce(x, async_op=True).get_future()
-        second = dist.all_reduce_coalesced([y], async_op=True).get_future()
+        second = dist.all_reduce_coalesced([y], async_op=True)
         assert isinstance(first, futures.Future)
         told = threading.Event()
         first.add_done_callback(lambda f: told.set())

@@ -85,6 +85,11 @@ def _end(work, async_op):
     return None
 
 
+def _future(work, async_op):
+    """As _end; a future, as PyTorch gives of several collectives at once."""
+    return work.get_future() if async_op else _end(work, False)
+
+
 def _same(items, who):
     """Raises unless the tensors have one dtype."""
     if len({t.dtype for t in items}) > 1:
@@ -127,7 +132,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     """all_reduce of each."""
     tensors = list(tensors)
-    return _end(Together([all_reduce(t, op, group, True) for t in tensors], tensors), async_op)
+    return _future(Together([all_reduce(t, op, group, True) for t in tensors], tensors), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -199,7 +204,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
         all_gather(list(places), t, group, True)
         for t, *places in zip(input_tensor_list, *output_tensor_lists, strict=True)
     ]
-    return _end(Together(works, [t for places in output_tensor_lists for t in places]), async_op)
+    return _future(Together(works, [t for places in output_tensor_lists for t in places]), async_op)
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -293,6 +298,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     group = of(group)
     _same([output, input], "all_to_all_single")
     given, (held, back) = _given(input, group, "all_to_all_single"), _place(output, group, "all_to_all_single")
+    output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
     if output_split_sizes or input_split_sizes:
         counts = _rows(input, input_split_sizes, group, "input"), _rows(output, output_split_sizes, group, "output")
         work = start(group, ALL_TO_ALL_V, given, held, back, counts=counts, tensors=[output])
@@ -304,6 +310,11 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
         )
     work = start(group, ALL_TO_ALL, given, held, back, count=input.numel() // group.size(), tensors=[output])
     return _end(work, async_op)
+
+
+def _numbers(sizes):
+    """Sizes as numbers; a tensor or an array may have them."""
+    return None if sizes is None else [int(size) for size in sizes]
 
 
 def _rows(t, sizes, group, what):

@@ -195,7 +195,8 @@ def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""
 
 def all_to_all_single(tensor, output_split_sizes, input_split_sizes, group, tag=""):
     """Each process gives a part of its rows to each."""
-    return _AllToAll.apply(tensor, output_split_sizes, input_split_sizes, _resolve(group))
+    sizes = _collectives._numbers(output_split_sizes), _collectives._numbers(input_split_sizes)
+    return _AllToAll.apply(tensor, *sizes, _resolve(group))
 
 
 def permute_tensor(tensor, src_dst, group, tag=""):

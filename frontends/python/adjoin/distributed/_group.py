@@ -327,6 +327,12 @@ def _watch_the_end():
 
     sys.excepthook = tell
     atexit.register(_at_exit)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        # A process of multiprocessing ends without both.
+        from multiprocessing import util
+
+        util.Finalize(None, _at_end_of_child, exitpriority=0)
 
 
 def _all_are_interrupted(error):
@@ -364,17 +370,27 @@ def tell_why(error, trace):
         pass
 
 
+def _at_end_of_child():
+    error = sys.exc_info()[1]
+    if error is not None and not isinstance(error, SystemExit):
+        tell_why(error, error.__traceback__)
+    _at_exit()
+
+
 def _at_exit():
     world = _process.world
-    if world is not None and world.link is not None:
-        _C.dist_leave(world.link)  # groups end with the process
-        _C.dist_disconnect(world.link)
+    link = world.link if world is not None else None
+    if link is not None:
+        world.link = None
+        _C.dist_leave(link)  # groups end with the process
+        _C.dist_disconnect(link)
     rendezvous.end_servers(10000)
 
 
 def _forked():
     """A child has none of the threads: it is alone, and says so when it is asked."""
-    _process.world = None
+    global _watches
+    _process.world, _watches = None, False
     if hasattr(_thread, "place"):
         del _thread.place
     rendezvous._servers.clear()

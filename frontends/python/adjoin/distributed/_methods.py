@@ -83,21 +83,24 @@ class Methods:
             raise ValueError(f"{who}: invalid root tensor: {tensor}; a list has one tensor")
         return root
 
-    def broadcast(self, tensors, opts=None):
+    def broadcast(self, tensors, opts=None, *, root=None):
         """The tensor of the root goes to all."""
-        root = self._root(opts, "broadcast")
+        root = self._root(root if opts is None else opts, "broadcast")
         return _c().broadcast(_one(tensors, "broadcast"), group=self, group_src=root, async_op=True)
 
-    def allreduce(self, tensors, opts=None):
+    def allreduce(self, tensors, opts=None, *, op=None):
         """The tensor gets what the reduction makes of all processes' tensors."""
-        return _c().all_reduce(_one(tensors, "allreduce"), _told(opts, "reduceOp", ReduceOp.SUM), self, async_op=True)
+        op = _told(op if opts is None else opts, "reduceOp", ReduceOp.SUM)
+        return _c().all_reduce(_one(tensors, "allreduce"), op, self, async_op=True)
 
     def allreduce_coalesced(self, tensors, opts=None):
         """The same, for each tensor of a list."""
-        return _c().all_reduce_coalesced(list(tensors), _told(opts, "reduceOp", ReduceOp.SUM), self, async_op=True)
+        tensors = list(tensors)
+        return _together(lambda t, _: self.allreduce([t], opts), tensors, tensors)
 
-    def reduce(self, tensors, opts=None, op=None):
+    def reduce(self, tensors, opts=None, op=None, *, root=None):
         """The root's tensor gets what the reduction makes of all."""
+        opts = root if opts is None else opts
         root, op = self._root(opts, "reduce"), getattr(opts, "reduceOp", op or ReduceOp.SUM)
         return _c().reduce(_one(tensors, "reduce"), op=op, group=self, group_dst=root, async_op=True)
 
@@ -108,7 +111,8 @@ class Methods:
 
     def allgather_coalesced(self, output_lists, input_list, opts=None):
         """output_lists[i][j] gets tensor j of process i."""
-        return _c().all_gather_coalesced(output_lists, input_list, self, async_op=True)
+        places = [[line[j] for line in output_lists] for j in range(len(input_list))]
+        return _together(lambda to, t: self.allgather(to, t), places, input_list)
 
     def _allgather_base(self, output, input, opts=None):
         """The output gets the inputs of all, one behind the other."""
@@ -125,14 +129,16 @@ class Methods:
     def _get_backend(self, device):
         return self
 
-    def gather(self, output_tensors, input_tensors, opts=None):
+    def gather(self, output_tensors, input_tensors, opts=None, *, root=None):
         """Place i of the root's output list gets the tensor of process i."""
+        opts = root if opts is None else opts
         root, given = self._root(opts, "gather"), _one(input_tensors, "gather")
         places = _lists(output_tensors, "gather") if output_tensors else None
         return _c().gather(given, places, group=self, group_dst=root, async_op=True)
 
-    def scatter(self, output_tensors, input_tensors, opts=None):
+    def scatter(self, output_tensors, input_tensors, opts=None, *, root=None):
         """The output gets the root's tensor at this process's place."""
+        opts = root if opts is None else opts
         root, place = self._root(opts, "scatter"), _one(output_tensors, "scatter")
         given = _lists(input_tensors, "scatter") if input_tensors else None
         return _c().scatter(place, given, group=self, group_src=root, async_op=True)

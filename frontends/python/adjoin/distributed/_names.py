@@ -73,6 +73,12 @@ class _Premultiplied:
     def __init__(self, factor):
         self.factor = float(factor)
 
+    def __eq__(self, other):
+        return isinstance(other, _Premultiplied) and self.factor == other.factor
+
+    def __hash__(self):
+        return hash(self.factor)
+
 
 class Backend(str):
     """The name of an engine."""
@@ -87,6 +93,14 @@ class Backend(str):
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, not {name!r}")
         return str.__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None):
+        """Raises: an engine is a plugin."""
+        raise NotImplementedError(
+            f"Backend.register_backend: {name!r} is a class of PyTorch's; an engine is a plugin here, which offers the table of "
+            "abi/comm.h as aj.comm/DEVICE; `adjoin conform --comm ENGINE` tries it"
+        )
 
 
 class DistError(RuntimeError):

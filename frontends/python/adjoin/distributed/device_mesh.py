@@ -1,6 +1,7 @@
 """adjoin.distributed.device_mesh: the processes as a grid, with a group for each line of each dimension."""
 
 import math
+import threading
 
 import adjoin
 
@@ -184,6 +185,14 @@ class DeviceMesh:
             raise ValueError(f"DeviceMesh.from_group: {len(groups)} groups for a grid of {grid.dim()} dimensions")
         return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names, _groups=groups)
 
+    def __enter__(self):
+        """Inside of ``with mesh:`` it is the mesh that is meant where none is given."""
+        _around().append(self)
+        return self
+
+    def __exit__(self, *error):
+        _around().remove(self)
+
     def __eq__(self, other):
         if not isinstance(other, DeviceMesh):
             return NotImplemented
@@ -197,6 +206,16 @@ class DeviceMesh:
 
     def __repr__(self):
         return f"DeviceMesh({self.device_type!r}, {self.shape}, {self.mesh_dim_names})"
+
+
+_open = threading.local()
+
+
+def _around():
+    """The meshes of ``with mesh:`` that this thread is in, the innermost last."""
+    if not hasattr(_open, "meshes"):
+        _open.meshes = []
+    return _open.meshes
 
 
 def _check_names(names):

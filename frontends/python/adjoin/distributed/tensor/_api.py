@@ -1,6 +1,7 @@
 """adjoin.distributed.tensor._api: DTensor: a tensor of which several processes have parts."""
 
 import contextlib
+import threading
 
 import adjoin
 
@@ -17,10 +18,15 @@ _Function = adjoin.autograd.Function
 _grad = _C.Tensor.__dict__["grad"]
 
 
+_replicates = threading.local()  # a thread may be a process
+
+
 class DTensor(_C.Tensor):
     """A tensor of which each process of a mesh has a part. Calls with it compute what they would of the whole tensor."""
 
-    _implicit = False
+    @staticmethod
+    def _implicit():
+        return getattr(_replicates, "here", False)
 
     @staticmethod
     def __new__(cls, local_tensor=None, spec=None, *, requires_grad=False):
@@ -242,7 +248,10 @@ def _part(t, placements, own=False):
 
 
 def _the_mesh(who):
-    from .. import _group
+    from .. import _group, device_mesh
+
+    if device_mesh._around():
+        return device_mesh._around()[-1]
 
     if not _group.is_initialized():
         raise RuntimeError(f"{who}: device_mesh is wanted; init_device_mesh('cpu', (N,)) makes one of all processes")
@@ -252,11 +261,11 @@ def _the_mesh(who):
 @contextlib.contextmanager
 def implicit_replication():
     """Inside, a tensor that is no DTensor counts as one that all processes have: they must have the same."""
-    before, DTensor._implicit = DTensor._implicit, True
+    before, _replicates.here = DTensor._implicit(), True
     try:
         yield
     finally:
-        DTensor._implicit = before
+        _replicates.here = before
 
 
 def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
