@@ -29,7 +29,7 @@ def test_a_groups_own_methods():
         pg.allreduce([x], dist.ReduceOp.MIN).wait()
         assert x.tolist() == [1.0, 1.0]
         x, y = full(rank, 10 * rank)
-        pg.allreduce_coalesced([x, y]).wait()
+        pg.allreduce_coalesced([x, y, x]).wait()
         assert x.tolist() + y.tolist() == [3.0, 3.0, 30.0, 30.0]
         (x,) = full(rank)
         pg.broadcast([x], dist.BroadcastOptions(rootRank=2)).wait()

@@ -289,7 +289,7 @@ def test_futures_of_collectives():
     def process(rank):
         x, y = adjoin.ones(2), adjoin.full((1,), float(rank))
         first = dist.all_reduce(x, async_op=True).get_future()
-        second = dist.all_reduce_coalesced([y], async_op=True)
+        second = dist.all_reduce_coalesced([y, y], async_op=True)
         assert isinstance(first, futures.Future)
         told = threading.Event()
         first.add_done_callback(lambda f: told.set())

@@ -132,7 +132,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     """all_reduce of each."""
     tensors = list(tensors)
-    return _future(Together([all_reduce(t, op, group, True) for t in tensors], tensors), async_op)
+    once = {id(t): t for t in tensors}.values()  # one that stands twice in the list is reduced once
+    return _future(Together([all_reduce(t, op, group, True) for t in once], tensors), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):

@@ -96,7 +96,8 @@ class Methods:
     def allreduce_coalesced(self, tensors, opts=None):
         """The same, for each tensor of a list."""
         tensors = list(tensors)
-        return _together(lambda t, _: self.allreduce([t], opts), tensors, tensors)
+        once = list({id(t): t for t in tensors}.values())  # one that stands twice in the list is reduced once
+        return _together(lambda t, _: self.allreduce([t], opts), once, once)
 
     def reduce(self, tensors, opts=None, op=None, *, root=None):
         """The root's tensor gets what the reduction makes of all."""
