@@ -1,6 +1,8 @@
 """tests/python/distributed/lost_test.py: a rank that is killed, frozen, raises or does something else: the others say so, in time."""
 
 import re
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -190,3 +192,43 @@ def test_a_rank_that_ends_early(launch):
     """
     _, told = survivors(launch, 2, body, 1.5)
     assert "rank 1 has ended its part" in told["0"] and "all_reduce #5" in told["0"]
+
+
+CHILDREN = """
+import multiprocessing, sys, time
+import adjoin, adjoin.distributed as dist
+
+def work(rank, path, said):
+    dist.init_process_group("gloo", init_method="file://" + path, rank=rank, world_size=2)
+    if rank == 1:
+        raise ValueError("mine alone")
+    try:
+        dist.all_reduce(adjoin.ones(1))
+    except dist.DistBackendError as error:
+        said.put(str(error))
+
+def ends_first(rank, path, said):
+    dist.init_process_group("gloo", init_method="file://" + path, rank=rank, world_size=2)
+    if rank == 1:  # the store is rank 0's, whose part is done
+        time.sleep(0.3)
+        said.put(str(dist._get_default_store().add("x", 1)))
+
+if __name__ == "__main__":
+    start = multiprocessing.get_context("fork")
+    for f in (work, ends_first):
+        said = start.Queue()
+        both = [start.Process(target=f, args=(rank, sys.argv[1] + f.__name__, said)) for rank in range(2)]
+        for p in both:
+            p.start()
+        print(said.get(timeout=60), flush=True)
+        for p in both:
+            p.join()
+"""
+
+
+def test_processes_of_multiprocessing_end_as_others_do(tmp_path):
+    (tmp_path / "program.py").write_text(CHILDREN)
+    got = subprocess.run([sys.executable, tmp_path / "program.py", f"{tmp_path}/"], capture_output=True, text=True, timeout=120)  # fmt: skip
+    first, second = got.stdout.splitlines()
+    assert "rank 1 (host" in first and "raised ValueError: mine alone at" in first and second == "1", got.stderr
+    assert "atexit" not in got.stderr

@@ -32,7 +32,8 @@ def test_a_store(kind, tmp_path):
     store = of_kind(kind, tmp_path)
     store.set("a", "one")
     store.set("bytes", b"\x00\xff")
-    assert store.get("a") == b"one" and store.get("bytes") == b"\x00\xff" and store.num_keys() == 2
+    assert store.get("a") == b"one" and store.get("bytes") == b"\x00\xff"
+    assert store.num_keys() == 2 + (kind == "file")  # which counts its processes in a key, as PyTorch's does
     assert store.add("n", 3) == 3 and store.add("n", -1) == 2 and store.get("n") == b"2"
     assert store.check(["a", "n"]) and not store.check(["a", "missing"])
     assert store.compare_set("a", "other", "two") == b"one" and store.compare_set("a", "one", "two") == b"two"
@@ -53,6 +54,93 @@ def test_a_store(kind, tmp_path):
     writer.start()
     assert store.get("late") == b"here"
     writer.join()
+    store.barrier("once", 1)
+    store.clone().queue_push("queue", "first")
+    store.queue_push("queue", "second")
+    assert store.queue_len("queue") == 2 and store.queue_pop("queue") == b"first"
+    assert store.queue_pop("queue", block=False) == b"second" and store.queue_len("queue") == 0
+    with pytest.raises(dist.QueueEmptyError, match="'queue' is empty"):
+        store.queue_pop("queue", block=False)
+
+
+def test_a_queue_gives_each_value_once():
+    store, taken = dist.HashStore(), []
+    takers = [threading.Thread(target=lambda: taken.extend(store.queue_pop("q") for _ in range(20))) for _ in range(4)]
+    for t in takers:
+        t.start()
+    for i in range(80):
+        store.queue_push("q", str(i))
+    for t in takers:
+        t.join(20)
+    assert sorted(taken, key=int) == [str(i).encode() for i in range(80)]
+
+
+def test_the_last_process_takes_the_file_away(tmp_path):
+    path = str(tmp_path / "store")
+    first, second = dist.FileStore(path, 2), dist.FileStore(path, 2)
+    first.set("a", "1")
+    del first
+    assert second.get("a") == b"1" and os.path.exists(path)
+    del second
+    assert not os.path.exists(path)
+    dist.FileStore(path).set("a", "1")  # nobody says how many there are: it stays
+    assert dist.FileStore(path).get("a") == b"1"
+
+
+def test_servers_and_who_waits_for_whom():
+    with pytest.raises(ValueError, match="world size cannot be 0"):
+        dist.TCPStore("localhost", 0, 0, is_master=True)
+    with pytest.raises(dist.DistStoreError, match="waiting for clients. 1/2 clients joined"):
+        dist.TCPStore("localhost", 0, 2, is_master=True, timeout=SHORT)
+    held = socket.socket()
+    held.bind(("localhost", 0))
+    port = held.getsockname()[1]
+    server = dist.TCPStore("localhost", port, 3, True, wait_for_workers=False, master_listen_fd=held.detach())
+    assert server.port == port
+    client = dist.TCPStore("localhost", port, 3, timeout=SHORT)  # the master alone waits for others
+    client.set("a", "1")
+    assert server.get("a") == b"1"
+    one = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, multi_tenant=True)
+    with pytest.raises(dist.DistNetworkError, match="Address already in use"):
+        dist.TCPStore("localhost", one.port, is_master=True)
+    port = free_port()
+    one, two = (dist.TCPStore("localhost", port, 1, True, multi_tenant=True) for _ in range(2))
+    one.set("a", "1")
+    del one
+    assert two.get("a") == b"1"
+    del two
+    dist.TCPStore("localhost", port, 1, True)  # nobody has the server any more
+
+
+def test_rendezvous(tmp_path, monkeypatch):
+    (store, rank, size) = next(dist.rendezvous(f"file://{tmp_path}/meet?rank=0&world_size=1"))
+    store.set("a", "1")
+    assert isinstance(store, dist.FileStore) and (rank, size) == (0, 1)
+    port = free_port()
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+        monkeypatch.setenv(name, str(value))
+    (store, rank, size) = next(dist.rendezvous("env://"))
+    assert store.port == port and (rank, size) == (0, 1)
+    monkeypatch.delenv("RANK")
+    with pytest.raises(ValueError, match="RANK expected, but not set"):
+        next(dist.rendezvous("env://"))
+    with pytest.raises(ValueError, match="port number parameter missing"):
+        next(dist.rendezvous("tcp://127.0.0.1?rank=0&world_size=1"))
+    with pytest.raises(RuntimeError, match="handler for udp://"):
+        dist.rendezvous("udp://x")
+    asked = []
+
+    def own(url, **options):
+        asked.append(url)
+        yield dist.HashStore(), 0, 1
+
+    monkeypatch.setattr(dist._group.rendezvous, "_handlers", {})
+    dist.register_rendezvous_handler("own", own)
+    with pytest.raises(RuntimeError, match="already registered"):
+        dist.register_rendezvous_handler("own", own)
+    dist.init_process_group(init_method="own://there")
+    dist.destroy_process_group()
+    assert asked == ["own://there"]
 
 
 def test_a_port_that_is_taken_is_told_with_its_address():

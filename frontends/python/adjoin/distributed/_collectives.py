@@ -85,6 +85,11 @@ def _end(work, async_op):
     return None
 
 
+def _future(work, async_op):
+    """As _end; a future, as PyTorch gives of several collectives at once."""
+    return work.get_future() if async_op else _end(work, False)
+
+
 def _same(items, who):
     """Raises unless the tensors have one dtype."""
     if len({t.dtype for t in items}) > 1:
@@ -126,7 +131,9 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     """all_reduce of each."""
-    return _end(Together([all_reduce(t, op, group, True) for t in tensors]), async_op)
+    tensors = list(tensors)
+    once = {id(t): t for t in tensors}.values()  # one that stands twice in the list is reduced once
+    return _future(Together([all_reduce(t, op, group, True) for t in once], tensors), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -190,6 +197,17 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     return _end(start(group, ALL_GATHER, given, held, back, tensors=[output_tensor]), async_op)
 
 
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """output_tensor_lists[i][j] gets tensor j of process i."""
+    group = of(group)
+    _parts(output_tensor_lists, group, "all_gather_coalesced", "output_tensor_lists")
+    works = [
+        all_gather(list(places), t, group, True)
+        for t, *places in zip(input_tensor_list, *output_tensor_lists, strict=True)
+    ]
+    return _future(Together(works, [t for places in output_tensor_lists for t in places]), async_op)
+
+
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """gather_list[i] of ``dst`` gets the tensor of process i."""
     group = of(group)
@@ -204,6 +222,21 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     elif gather_list:
         raise ValueError(f"gather: gather_list is for dst alone, which is rank {group._ranks[root]}")
     return _end(start(group, GATHER, given, held, after, peer=root, tensors=gather_list or ()), async_op)
+
+
+def gather_single(tensor, gather_tensor=None, dst=None, group=None, async_op=False, group_dst=None):
+    """The gather_tensor of ``dst`` gets the tensors of all processes, one behind the other along its first dimension."""
+    group = of(group)
+    root = place_in(group, 0 if dst is None else dst, group_dst, "dst")
+    places = None
+    if group.rank() == root:
+        if gather_tensor is None or gather_tensor.numel() != tensor.numel() * group.size():
+            found = "none" if gather_tensor is None else f"one of {gather_tensor.numel()} elements"
+            raise ValueError(
+                f"gather_single: dst wants a gather_tensor of {tensor.numel() * group.size()} elements; {found} is given"
+            )
+        places = [t.reshape(tensor.shape) for t in gather_tensor.detach().reshape(group.size(), -1).unbind(0)]
+    return gather(tensor, places, group=group, group_dst=root, async_op=async_op)
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
@@ -266,6 +299,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     group = of(group)
     _same([output, input], "all_to_all_single")
     given, (held, back) = _given(input, group, "all_to_all_single"), _place(output, group, "all_to_all_single")
+    output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
     if output_split_sizes or input_split_sizes:
         counts = _rows(input, input_split_sizes, group, "input"), _rows(output, output_split_sizes, group, "output")
         work = start(group, ALL_TO_ALL_V, given, held, back, counts=counts, tensors=[output])
@@ -277,6 +311,11 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
         )
     work = start(group, ALL_TO_ALL, given, held, back, count=input.numel() // group.size(), tensors=[output])
     return _end(work, async_op)
+
+
+def _numbers(sizes):
+    """Sizes as numbers; a tensor or an array may have them."""
+    return None if sizes is None else [int(size) for size in sizes]
 
 
 def _rows(t, sizes, group, what):
@@ -354,3 +393,10 @@ def batch_isend_irecv(p2p_op_list):
 def _make_nccl_premul_sum(factor):
     """The sum of what is multiplied by a number first, as an op."""
     return _Premultiplied(factor)
+
+
+all_gather_single, reduce_scatter_single, gather_into_tensor = (
+    all_gather_into_tensor,
+    reduce_scatter_tensor,
+    gather_single,
+)

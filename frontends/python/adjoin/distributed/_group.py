@@ -10,14 +10,14 @@ import time
 import traceback
 
 from .. import _C
-from . import rendezvous
+from . import _methods, rendezvous
 from ._names import Backend, DistBackendError, DistNetworkError, DistStoreError, default_pg_timeout, milliseconds
 from .store import PrefixStore, _LinkStore
 
 _NOBODY = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
-class ProcessGroup:
+class ProcessGroup(_methods.Methods):
     """The processes that take part, in their order."""
 
     def __init__(self, label, backend, ranks, rank, native=None, timeout=default_pg_timeout, devices=None):
@@ -327,6 +327,12 @@ def _watch_the_end():
 
     sys.excepthook = tell
     atexit.register(_at_exit)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        # A process of multiprocessing ends without both.
+        from multiprocessing import util
+
+        util.Finalize(None, _at_end_of_child, exitpriority=0)
 
 
 def _all_are_interrupted(error):
@@ -364,17 +370,27 @@ def tell_why(error, trace):
         pass
 
 
+def _at_end_of_child():
+    error = sys.exc_info()[1]
+    if error is not None and not isinstance(error, SystemExit):
+        tell_why(error, error.__traceback__)
+    _at_exit()
+
+
 def _at_exit():
     world = _process.world
-    if world is not None and world.link is not None:
-        _C.dist_leave(world.link)  # groups end with the process
-        _C.dist_disconnect(world.link)
+    link = world.link if world is not None else None
+    if link is not None:
+        world.link = None
+        _C.dist_leave(link)  # groups end with the process
+        _C.dist_disconnect(link)
     rendezvous.end_servers(10000)
 
 
 def _forked():
     """A child has none of the threads: it is alone, and says so when it is asked."""
-    _process.world = None
+    global _watches
+    _process.world, _watches = None, False
     if hasattr(_thread, "place"):
         del _thread.place
     rendezvous._servers.clear()
@@ -417,6 +433,40 @@ def of(group):
     return group
 
 
+def _get_default_group():
+    return of(None)
+
+
+def _get_default_store():
+    of(None)
+    return here().world.store
+
+
+def _rank_not_in_group(group):
+    return group == GroupMember.NON_GROUP_MEMBER
+
+
+def _resolve_process_group(group_name):
+    of(None)
+    for one in here().world.groups:
+        if one.group_name == group_name:
+            return one
+    known = ", ".join(repr(one.group_name) for one in here().world.groups)
+    raise ValueError(f"no group is called {group_name!r}; there are {known}")
+
+
+def get_pg_count():
+    """How many groups this process is in."""
+    return len(here().world.groups) if here().world else 0
+
+
+def get_backend_config(group=None):
+    """The engine for each kind of device, as init_process_group takes it."""
+    found = of(group)
+    others = found._devices.wanted if found._devices is not None and found._devices.wanted else {}
+    return ",".join(f"{device}:{engine}" for device, engine in {"cpu": str(found.name()), **others}.items())
+
+
 def get_rank(group=None):
     """The place of this process; -1 in a group without it."""
     return -1 if group == GroupMember.NON_GROUP_MEMBER else of(group).rank()
@@ -429,6 +479,8 @@ def get_world_size(group=None):
 
 def get_backend(group=None):
     """The engine's name."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("Invalid process group specified: this process is not in it")
     return of(group).name()
 
 
@@ -511,6 +563,18 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
         made = ProcessGroup(label, told, ranks, rank, native, timeout, devices)
     world.groups.append(made)
     return made
+
+
+def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+    """The group of this process when ``parent_pg`` is cut into lists of its ranks; NON_GROUP_MEMBER if none of them has it."""
+    parent = of(parent_pg)
+    if not split_ranks:
+        raise ValueError("split_group: split_ranks is empty; wanted is a list of ranks for each part")
+    lines = [sorted(parent._ranks[place_in(parent, None, rank, "ranks")] for rank in line) for line in split_ranks]
+    if len({rank for line in lines for rank in line}) != sum(map(len, lines)):
+        raise ValueError(f"split_group: a rank stands in two parts of {split_ranks}")
+    made = [new_group(line, timeout, backend or parent.name(), group_desc=group_desc) for line in lines]
+    return next((g for g in made if g != GroupMember.NON_GROUP_MEMBER), GroupMember.NON_GROUP_MEMBER)
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):

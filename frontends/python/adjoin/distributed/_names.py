@@ -2,6 +2,7 @@
 
 import datetime
 import enum
+import os
 
 from .. import _C
 
@@ -29,6 +30,41 @@ class ReduceOp(_Named, enum.Enum):
 _Named.RedOpType = ReduceOp
 
 
+class DebugLevel(enum.Enum):
+    """How much PyTorch would check and say; here every collective is checked, whatever the level."""
+
+    OFF, INFO, DETAIL = 0, 1, 2
+
+
+_level = None
+
+
+def get_debug_level():
+    """The level of TORCH_DISTRIBUTED_DEBUG, or of ``set_debug_level``."""
+    if _level is None:
+        set_debug_level_from_env()
+    return _level
+
+
+def set_debug_level(level):
+    """Sets it."""
+    global _level
+    _level = DebugLevel(level)
+
+
+def set_debug_level_from_env():
+    """Sets it to what TORCH_DISTRIBUTED_DEBUG says."""
+    said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if said not in DebugLevel.__members__:
+        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is {said!r}; it may be {', '.join(DebugLevel.__members__)}")
+    set_debug_level(DebugLevel[said])
+
+
+def supports_complex(reduceOp):
+    """Whether the reduction has a meaning for complex numbers."""
+    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+
+
 class _Premultiplied:
     """The sum of what each process has multiplied by a number first."""
 
@@ -36,6 +72,12 @@ class _Premultiplied:
 
     def __init__(self, factor):
         self.factor = float(factor)
+
+    def __eq__(self, other):
+        return isinstance(other, _Premultiplied) and self.factor == other.factor
+
+    def __hash__(self):
+        return hash(self.factor)
 
 
 class Backend(str):
@@ -51,6 +93,14 @@ class Backend(str):
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, not {name!r}")
         return str.__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None):
+        """Raises: an engine is a plugin."""
+        raise NotImplementedError(
+            f"Backend.register_backend: {name!r} is a class of PyTorch's; an engine is a plugin here, which offers the table of "
+            "abi/comm.h as aj.comm/DEVICE; `adjoin conform --comm ENGINE` tries it"
+        )
 
 
 class DistError(RuntimeError):
@@ -70,6 +120,10 @@ class DistNetworkError(DistError):
 
 class DistStoreError(DistError):
     """A store has no such key in time, or is gone."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store has nothing, and nobody waits."""
 
 
 def milliseconds(timeout, otherwise=default_pg_timeout):

@@ -1,6 +1,9 @@
 """adjoin.distributed._work: a collective that has been started."""
 
+import threading
+
 from .. import _C
+from ..futures import Future
 from ._names import DistBackendError, milliseconds
 
 
@@ -63,8 +66,8 @@ class Work:
         return _Future(self, self._tensors)
 
 
-class _Future:
-    """What futures.Future can do, without a thread that waits."""
+class _Future(Future):
+    """What futures.Future can do, without a thread that waits: but for ``add_done_callback``, nothing happens before somebody asks."""
 
     def __init__(self, work, value=None, callback=None):
         self._work, self._callback, self._value, self._done = work, callback, value, False
@@ -85,6 +88,27 @@ class _Future:
     value = wait
     is_completed = done
 
+    def add_done_callback(self, callback):
+        """callback(self) is called when the value is there."""
+        if self.done():
+            self._call(callback)
+            return
+
+        def wait():
+            try:
+                self.wait()
+            except Exception:  # who asks for the value hears of it
+                pass
+            self._call(callback)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def set_result(self, result):
+        """Raises: the collective gives the value."""
+        raise RuntimeError("Future: it is a collective's, which gives the value itself")
+
+    set_exception = set_result
+
     def then(self, callback):
         """The future of callback(self), which is called when somebody waits for it."""
         return _Future(self, callback=callback)
@@ -93,8 +117,8 @@ class _Future:
 class Together:
     """Several works as one."""
 
-    def __init__(self, works):
-        self._works = works
+    def __init__(self, works, tensors=()):
+        self._works, self._tensors = works, list(tensors)
 
     def wait(self, timeout=None):
         """True when all are done."""
@@ -113,5 +137,10 @@ class Together:
         return next((work.exception() for work in self._works if work.exception()), None)
 
     def get_future(self):
-        """A future whose ``wait`` is this one's."""
-        return _Future(self)
+        """A future of the tensors that hold the results."""
+        return _Future(self, self._tensors)
+
+    def result(self):
+        """The tensors that hold the results."""
+        self.wait()
+        return self._tensors

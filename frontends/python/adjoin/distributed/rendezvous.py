@@ -171,6 +171,8 @@ def _by_store(store, rank, timeout, key):
 def meet(init_method, store, rank, world_size, timeout, key):
     """(link, rank, world size): a connection to the control server; None for a world of one."""
     parts = urlparse(init_method or "env://")
+    if parts.scheme in _handlers:
+        return _by_handler(init_method, timeout, key)
     asked = {name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("rank", "world_size")}
     rank = asked.get("rank", rank) if rank < 0 else rank
     world_size = asked.get("world_size", world_size) if world_size < 0 else world_size
@@ -191,7 +193,69 @@ def meet(init_method, store, rank, world_size, timeout, key):
         if not parts.path:
             raise ValueError(f"init_process_group: {init_method!r} wants a path: file:///shared/name")
         return _by_file(parts.path, rank, timeout), rank, world_size
-    raise ValueError(f"init_process_group: {init_method!r}; there are env://, tcp://HOST:PORT and file:///PATH")
+    raise ValueError(f"init_process_group: {init_method!r}; there are {_ways()}")
+
+
+def _by_handler(url, timeout, key):
+    kept, rank, world_size = next(iter(_handlers[urlparse(url).scheme](url, timeout=timeout)))
+    return (None if world_size == 1 else _by_store(kept, rank, timeout, key)), rank, world_size
+
+
+_handlers = {}  # ways to meet that programs have added, by their scheme
+
+
+def _ways():
+    return ", ".join(("env://", "tcp://HOST:PORT", "file:///PATH", *(f"{scheme}://" for scheme in _handlers)))
+
+
+def register_rendezvous_handler(scheme, handler):
+    """Another way to meet: ``handler(url, timeout=...)`` yields (store, rank, world size) for URLs of the scheme."""
+    if scheme in _handlers or scheme in ("env", "tcp", "file"):
+        raise RuntimeError(f"register_rendezvous_handler: Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def rendezvous(url, rank=-1, world_size=-1, **options):
+    """What yields (store, rank, world size): a store of all processes, by a URL as init_process_group takes it."""
+    if not isinstance(url, str):
+        raise RuntimeError(f"rendezvous: `url` must be a string: {url!r}")
+    if not isinstance(rank, int) or not isinstance(world_size, int):
+        raise RuntimeError(f"rendezvous: `rank` and `world_size` must be integers: {rank!r}, {world_size!r}")
+    parts = urlparse(url)
+    if parts.scheme in _handlers:
+        return iter(_handlers[parts.scheme](url, **options))
+    if parts.scheme not in ("env", "tcp", "file"):
+        raise RuntimeError(f"rendezvous: No rendezvous handler for {parts.scheme}://; there are {_ways()}")
+    return _meeting(parts, rank, world_size, options.get("timeout", _store._DEFAULT))
+
+
+def _meeting(parts, rank, world_size, timeout):
+    asked = {name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("rank", "world_size")}
+    rank = asked.get("rank", rank) if rank < 0 else rank
+    world_size = asked.get("world_size", world_size) if world_size < 0 else world_size
+    env = os.environ if parts.scheme == "env" else {}
+    rank = _known(rank, env.get("RANK"), parts.scheme, "rank")
+    world_size = _known(world_size, env.get("WORLD_SIZE"), parts.scheme, "world size")
+    if parts.scheme == "file":
+        if not parts.path:
+            raise ValueError("rendezvous: file:// path missing; wanted is file:///shared/name")
+        yield _store.FileStore(parts.path, world_size), rank, world_size
+        return
+    host = _known(parts.hostname, env.get("MASTER_ADDR"), parts.scheme, "host")
+    port = int(_known(parts.port, env.get("MASTER_PORT"), parts.scheme, "port number"))
+    yield _store.TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True), rank, world_size
+
+
+def _known(given, said, scheme, what):
+    if given is not None and given != -1:
+        return given
+    if said is None:
+        variable = {"host": "MASTER_ADDR", "port number": "MASTER_PORT"}.get(what, what.replace(" ", "_").upper())
+        raise ValueError(
+            f"rendezvous: environment variable {variable} expected, but not set"
+            if scheme == "env" else f"rendezvous: {what} parameter missing in the {scheme}:// URL"
+        )  # fmt: skip
+    return int(said) if what in ("rank", "world size") else said
 
 
 def end_servers(timeout_ms):

@@ -5,9 +5,11 @@ import json
 import os
 import threading
 import time
+import uuid
+import weakref
 
 from .. import _C
-from ._names import DistNetworkError, DistStoreError, milliseconds
+from ._names import DistNetworkError, DistStoreError, QueueEmptyError, milliseconds
 
 _DEFAULT = datetime.timedelta(seconds=300)
 
@@ -34,7 +36,7 @@ class Store:
         while not self.check(keys):
             if time.monotonic() > until:
                 missing = [key for key in keys if not self.check([key])]
-                raise DistStoreError(f"wait: the store has no {missing} after {timeout or self._timeout}")
+                raise DistStoreError(f"wait: the store has no {missing} after {timeout or self._timeout} (timeout)")
             time.sleep(0.005)
 
     def multi_get(self, keys):
@@ -45,6 +47,46 @@ class Store:
         """Sets all keys."""
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
+
+    def queue_push(self, key, value):
+        """Puts a value at the end of a queue."""
+        self.set(f"{key}/{self.add(f'{key}/pushed', 1)}", value)
+
+    def queue_pop(self, key, block=True):
+        """Takes the first value of a queue, as soon as there is one; without ``block`` an empty queue raises QueueEmptyError."""
+        head, until = f"{key}/head", time.monotonic() + milliseconds(self.timeout) / 1000
+        while True:
+            now = self.get(head) if self.check([head]) else b""
+            first = int(now.split()[0]) + 1 if now else 1
+            if first <= self.add(f"{key}/pushed", 0):
+                mine = f"{first} {uuid.uuid4().hex}".encode()  # others who take the same one have other words
+                if self.compare_set(head, now, mine) == mine:
+                    value = self.get(f"{key}/{first}")
+                    self.delete_key(f"{key}/{first}")
+                    return value
+            elif not block:
+                raise QueueEmptyError(f"queue_pop: the queue {key!r} is empty")
+            elif time.monotonic() > until:
+                raise DistStoreError(
+                    f"queue_pop: nothing has come to the queue {key!r} within {self.timeout} (timeout)"
+                )
+            else:
+                time.sleep(0.005)
+
+    def queue_len(self, key):
+        """How many values a queue has."""
+        head = f"{key}/head"
+        return self.add(f"{key}/pushed", 0) - (int(self.get(head).split()[0]) if self.check([head]) else 0)
+
+    def barrier(self, key, world_size, timeout=None):
+        """Waits until so many have come to the key."""
+        if self.add(f"{key}/come", 1) >= world_size:
+            self.set(f"{key}/all", b"1")
+        self.wait([f"{key}/all"], timeout)
+
+    def clone(self):
+        """The store: several threads may use it at once."""
+        return self
 
     def has_extended_api(self):
         """True: multi_get and multi_set are there."""
@@ -78,7 +120,7 @@ class HashStore(Store):
         """The value, as soon as it is there."""
         with self._changed:
             if not self._changed.wait_for(lambda: key in self._held, self._timeout.total_seconds()):
-                raise DistStoreError(f"get: the store has no {key!r} after {self._timeout}")
+                raise DistStoreError(f"get: the store has no {key!r} after {self._timeout} (timeout)")
             return self._held[key]
 
     def add(self, key, amount):
@@ -120,22 +162,12 @@ class FileStore(Store):
 
     def __init__(self, file_name, world_size=-1):
         super().__init__()
-        self.path, self._world_size = file_name, world_size
+        self.path, self._world_size = os.fspath(file_name), world_size
+        _change(self.path, lambda held: _count(held, _OPEN, 1))
+        weakref.finalize(self, _close_file, self.path, world_size, os.getpid())
 
     def _change(self, f):
-        import fcntl
-
-        with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), "r+") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX)
-            text = file.read()
-            held = json.loads(text) if text else {}
-            before = dict(held)
-            given = f(held)
-            if held != before:
-                file.seek(0)
-                file.truncate()
-                file.write(json.dumps(held))
-            return given
+        return _change(self.path, f)
 
     def set(self, key, value):
         """Sets a key."""
@@ -149,12 +181,7 @@ class FileStore(Store):
     def add(self, key, amount):
         """Adds to a number, which begins at 0."""
 
-        def add(held):
-            total = int(bytes.fromhex(held.get(key, "30"))) + amount
-            held[key] = str(total).encode().hex()
-            return total
-
-        return self._change(add)
+        return self._change(lambda held: _count(held, key, amount))
 
     def check(self, keys):
         """Whether all keys are there."""
@@ -179,7 +206,45 @@ class FileStore(Store):
 
     def num_keys(self):
         """How many keys there are."""
-        return self._change(len)
+        return self._change(lambda held: len(held) - (_CLOSED in held))  # the count of processes is a key, as PyTorch's
+
+
+_OPEN, _CLOSED = "\0open", "\0closed"  # how many stores of the file there are; how many have ended
+
+
+def _change(path, f):
+    """What f gives for the keys in the file, which nobody else reads or writes meanwhile."""
+    import fcntl
+
+    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        text = file.read()
+        held = json.loads(text) if text else {}
+        before = dict(held)
+        given = f(held)
+        if held != before:
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps(held))
+        return given
+
+
+def _count(held, key, by):
+    total = int(bytes.fromhex(held.get(key, "30"))) + by
+    held[key] = str(total).encode().hex()
+    return total
+
+
+def _close_file(path, world_size, process):
+    """The last of all processes takes the file away: another program's keys are not met in it."""
+    if os.getpid() != process or world_size < 0 or not os.path.exists(path):
+        return
+    try:
+        if _change(path, lambda held: (_count(held, _CLOSED, 1), _count(held, _OPEN, -1)))[1] == 0:
+            if _change(path, lambda held: _count(held, _CLOSED, 0)) >= world_size:
+                os.remove(path)
+    except (OSError, ValueError):  # somebody else takes it away
+        pass
 
 
 class _LinkStore(Store):
@@ -193,7 +258,8 @@ class _LinkStore(Store):
         try:
             return f(self._link, *args)
         except RuntimeError as error:
-            raise DistStoreError(str(error)) from None
+            late = " (timeout)" if "has no key" in str(error) else ""
+            raise DistStoreError(f"{error}{late}") from None
 
     def set(self, key, value):
         """Sets a key."""
@@ -242,28 +308,78 @@ class TCPStore(_LinkStore):
 
     def __init__(self, host_name, port, world_size=None, is_master=False, timeout=_DEFAULT, wait_for_workers=True,
                  multi_tenant=False, master_listen_fd=None, use_libuv=True):  # fmt: skip
-        self._server = None
+        self._server, self._link, self.libuvBackend = None, None, use_libuv  # the server is one of ours either way
+        if world_size is not None and world_size <= 0 and world_size != -1:
+            raise ValueError(f"TCPStore world size cannot be {world_size}; None says that it is not known")
+        if is_master and master_listen_fd is not None:
+            os.close(master_listen_fd)  # it kept the port free, which the server takes now
         if is_master:
-            self._server, port = serve(host_name, port)
+            self._server, port = (_serve_together if multi_tenant else serve)(host_name, port)
         super().__init__(connect(host_name, port, timeout))
         self.host, self.port, self._timeout = host_name, port, timeout
         if wait_for_workers and world_size and world_size > 0:
             if self.add("adjoin/workers", 1) % world_size == 0:
                 self.set("adjoin/all_workers", b"1")
+            if is_master:
+                self._wait_for(world_size)
+
+    def _wait_for(self, world_size):
+        try:
             self.wait(["adjoin/all_workers"])
+        except DistStoreError as error:
+            seconds, come = round(milliseconds(self._timeout) / 1000, 3), self.add("adjoin/workers", 0)
+            raise DistStoreError(
+                f"Timed out after {seconds:g} seconds waiting for clients. {come}/{world_size} clients joined."
+            ) from error
+
+    def clone(self):
+        """Another store of the same server."""
+        return TCPStore(self.host, self.port, timeout=self._timeout, wait_for_workers=False)
+
+    def __repr__(self):
+        server = f", its server at port {self.port}" if self._server is not None else ""
+        return f"TCPStore({self.host!r}, {self.port}{server})"
 
     def num_keys(self):
         """How many keys there are."""
-        return super().num_keys() - self._ask(_C.dist_store_number, "count", "adjoin/")
+        ours = self._ask(_C.dist_store_number, "count", "adjoin/")
+        return super().num_keys() - max(ours - 1, 0)  # the key by which the processes meet counts, as PyTorch's
 
     def __del__(self):
         try:
             if self._link is not None:
                 _C.dist_disconnect(self._link)
-            if self._server is not None:
+            if self._server is not None and _leave(self.host, self.port, self._server):
                 _C.dist_end_server(self._server, 0)
         except (AttributeError, TypeError):  # it was never made, or the interpreter ends
             pass
+
+
+_tenants = {}  # {(host, port): [server, how many stores have it]}, of stores that share their server
+_tenants_lock = threading.RLock()  # a store may end while another one is made
+
+
+def _serve_together(host, port):
+    """(server, port): the one of another store of this process at the port, or a new one."""
+    with _tenants_lock:
+        if (host, port) in _tenants:
+            _tenants[host, port][1] += 1
+            return _tenants[host, port][0], port
+        server, port = serve(host, port)
+        _tenants[host, port] = [server, 1]
+        return server, port
+
+
+def _leave(host, port, server):
+    """Whether nobody else has the server any more."""
+    with _tenants_lock:
+        shared = _tenants.get((host, port))
+        if shared is None or shared[0] is not server:
+            return True
+        shared[1] -= 1
+        if not shared[1]:
+            del _tenants[host, port]
+        return not shared[1]
 
 
 class PrefixStore(Store):
@@ -271,12 +387,23 @@ class PrefixStore(Store):
 
     def __init__(self, prefix, store):
         super().__init__()
+        if store is None:
+            raise ValueError("PrefixStore: there is no store; wanted is one that its keys go to")
         self.prefix, self.underlying_store = prefix, store
 
     def _name(self, key):
         return f"{self.prefix}/{key}"
 
     timeout = property(lambda self: self.underlying_store.timeout)
+
+    @property
+    def _underlying_non_prefix_store(self):
+        below = self.underlying_store
+        return below._underlying_non_prefix_store if isinstance(below, PrefixStore) else below
+
+    def clone(self):
+        """The same prefix in a clone of the other store."""
+        return PrefixStore(self.prefix, self.underlying_store.clone())
 
     def set_timeout(self, timeout):
         """How long ``get`` and ``wait`` wait."""

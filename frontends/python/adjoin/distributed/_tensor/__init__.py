@@ -1,5 +1,6 @@
 """adjoin.distributed._tensor: an older path to adjoin.distributed.tensor."""
 
+from ..device_mesh import DeviceMesh, init_device_mesh  # noqa: F401
 from ..tensor import (  # noqa: F401
     DTensor,
     Partial,

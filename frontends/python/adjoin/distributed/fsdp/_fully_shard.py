@@ -104,11 +104,38 @@ class FSDPModule:
         for params in self._each(recurse):
             params.reshard = bool(reshard_after_forward)
 
+    def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
+        """Whether whole parameters are let go after backward; they always are."""
+        if not reshard_after_backward:
+            raise NotImplementedError(
+                "set_reshard_after_backward(False) is not served: whole parameters are let go; unshard() gathers them again"
+            )
+
+    def set_is_last_backward(self, is_last_backward):
+        """Nothing waits for a last one: each backward pass ends its own work."""
+
+    def set_unshard_in_backward(self, unshard_in_backward):
+        """Parameters are gathered when backward wants them, and no sooner."""
+
+    def set_modules_to_forward_prefetch(self, modules):
+        """Modules to be gathered early; each is gathered when its turn comes, which gives the same numbers."""
+        _check_modules("set_modules_to_forward_prefetch", modules)
+
+    def set_modules_to_backward_prefetch(self, modules):
+        """The same for backward."""
+        _check_modules("set_modules_to_backward_prefetch", modules)
+
     def set_gradient_divide_factor(self, factor):
         """What sums of gradients are divided by, in place of the number of processes."""
         self._fsdp.params.factor = factor
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
+
+
+def _check_modules(who, modules):
+    for m in modules:
+        if not isinstance(m, FSDPModule):
+            raise ValueError(f"{who}: {type(m).__name__} is no FSDPModule; call fully_shard for it first")
 
 
 def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placement_fn=None, mp_policy=None, offload_policy=None,

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import enum
+import os
 
 import adjoin
 
@@ -10,6 +11,7 @@ from ... import distributed as dist
 from ...nn.utils import clip_grad_norm_
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor
+from .wrap import CustomPolicy
 from ._fully_shard import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard  # noqa: F401
 
 
@@ -20,6 +22,7 @@ class ShardingStrategy(enum.Enum):
     SHARD_GRAD_OP = 2
     NO_SHARD = 3
     HYBRID_SHARD = 4
+    _HYBRID_SHARD_ZERO2 = 5
 
 
 class StateDictType(enum.Enum):
@@ -57,18 +60,28 @@ class CPUOffload:
 
 
 @dataclasses.dataclass
-class FullStateDictConfig:
-    """Whole tensors, in process 0 alone if ``rank0_only``."""
+class StateDictConfig:
+    """What state_dict() gives besides."""
 
     offload_to_cpu: bool = False
+
+
+class OptimStateDictConfig(StateDictConfig):
+    """The same for an optimizer's state."""
+
+
+@dataclasses.dataclass
+class FullStateDictConfig(StateDictConfig):
+    """Whole tensors, in process 0 alone if ``rank0_only``."""
+
     rank0_only: bool = False
 
 
 @dataclasses.dataclass
-class ShardedStateDictConfig:
+class ShardedStateDictConfig(StateDictConfig):
     """Parts."""
 
-    offload_to_cpu: bool = False
+    _use_dtensor: bool = True
 
 
 class FullOptimStateDictConfig(FullStateDictConfig):
@@ -77,6 +90,15 @@ class FullOptimStateDictConfig(FullStateDictConfig):
 
 class ShardedOptimStateDictConfig(ShardedStateDictConfig):
     """The same for an optimizer's state."""
+
+
+@dataclasses.dataclass
+class StateDictSettings:
+    """What state_dict() and optim_state_dict() give."""
+
+    state_dict_type: StateDictType
+    state_dict_config: StateDictConfig
+    optim_state_dict_config: StateDictConfig | None
 
 
 class FullyShardedDataParallel(adjoin.nn.Module):
@@ -88,11 +110,7 @@ class FullyShardedDataParallel(adjoin.nn.Module):
                  ignored_states=None, device_mesh=None):  # fmt: skip
         super().__init__()
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
-        if strategy not in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
-            raise NotImplementedError(
-                f"FullyShardedDataParallel: {strategy} is not served; DistributedDataParallel has parameters whole, fully_shard with a "
-                "mesh of two dimensions has copies of parts"
-            )
+        mesh = _mesh(strategy, process_group, device_mesh)
         if (
             cpu_offload is not None
             and cpu_offload.offload_params
@@ -109,18 +127,19 @@ class FullyShardedDataParallel(adjoin.nn.Module):
             with adjoin.no_grad():
                 for t in (*module.parameters(), *module.buffers()):
                     dist.broadcast(t.detach(), group=process_group, group_src=0)
-        mesh = device_mesh or _mesh(process_group)
         mixed = mixed_precision or MixedPrecision()
         policy = MixedPrecisionPolicy(mixed.param_dtype, mixed.reduce_dtype, None, mixed.cast_forward_inputs)
         ignored = {p for m in ignored_modules or () for p in m.parameters()} | {
             p for p in ignored_states or () if isinstance(p, adjoin.Tensor)
         }
         keep = {"mesh": mesh, "mp_policy": policy, "ignored_params": ignored}
+        lets_go = strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)
         for part in reversed(list(module.modules())):
             if part is not module and not isinstance(part, FSDPModule) and _wants(auto_wrap_policy, part):
-                fully_shard(part, reshard_after_forward=strategy is ShardingStrategy.FULL_SHARD, **keep)
-        self.module = fully_shard(module, reshard_after_forward=strategy is ShardingStrategy.FULL_SHARD, **keep)
-        self._kind, self._config = StateDictType.FULL_STATE_DICT, FullStateDictConfig()
+                fully_shard(part, **{"reshard_after_forward": lets_go, **keep, **_own(auto_wrap_policy, part)})
+        self.module = fully_shard(module, reshard_after_forward=lets_go, **keep)
+        self.sharding_strategy, self.process_group = strategy, mesh.get_group(mesh.ndim - 1) if mesh else None
+        self._kind, self._config, self._optim_config = StateDictType.FULL_STATE_DICT, FullStateDictConfig(), None
 
     def forward(self, *args, **kwargs):
         """The module's."""
@@ -156,13 +175,13 @@ class FullyShardedDataParallel(adjoin.nn.Module):
     def state_dict_type(cls, module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
         """Inside, state_dict() gives whole tensors, or parts."""
         held = [m for m in module.modules() if isinstance(m, cls)]
-        before = [(m._kind, m._config) for m in held]
-        cls.set_state_dict_type(module, state_dict_type, state_dict_config)
+        before = [(m._kind, m._config, m._optim_config) for m in held]
+        cls.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
         try:
             yield
         finally:
-            for m, (kind, config) in zip(held, before, strict=True):
-                m._kind, m._config = kind, config
+            for m, settings in zip(held, before, strict=True):
+                m._kind, m._config, m._optim_config = settings
 
     @classmethod
     def set_state_dict_type(cls, module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
@@ -171,9 +190,29 @@ class FullyShardedDataParallel(adjoin.nn.Module):
             raise NotImplementedError(
                 "state_dict_type: LOCAL_STATE_DICT is not served; SHARDED_STATE_DICT gives parts that know their places"
             )
+        before = cls.get_state_dict_type(module)
         for m in module.modules():
             if isinstance(m, cls):
                 m._kind, m._config = state_dict_type, state_dict_config or FullStateDictConfig()
+                m._optim_config = optim_state_dict_config
+        return before
+
+    @classmethod
+    def get_state_dict_type(cls, module):
+        """What state_dict() gives, with its settings."""
+        held = next(m for m in module.modules() if isinstance(m, cls))
+        return StateDictSettings(held._kind, held._config, held._optim_config)
+
+    @classmethod
+    def fsdp_modules(cls, module, root_only=False):
+        """The FullyShardedDataParallel modules in a module; those that are in no other one."""
+        held = [m for m in module.modules() if isinstance(m, cls)]
+        inner = {id(m) for one in held for m in one.modules() if m is not one} if root_only else ()
+        return [m for m in held if id(m) not in inner]
+
+    def check_is_root(self):
+        """Whether the module is in no other one; nobody knows of what is around it, so it is."""
+        return True
 
     def state_dict(self, *args, **kwargs):
         """By the module's names; whole tensors unless state_dict_type says otherwise."""
@@ -201,7 +240,8 @@ class FullyShardedDataParallel(adjoin.nn.Module):
         held = next(m for m in model.modules() if isinstance(m, cls))
         full = held._kind is StateDictType.FULL_STATE_DICT
         state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=full))
-        return {} if full and getattr(held._config, "rank0_only", False) and dist.get_rank() else state
+        config = held._optim_config or held._config
+        return {} if full and getattr(config, "rank0_only", False) and dist.get_rank() else state
 
     @classmethod
     def optim_state_dict_to_load(
@@ -241,11 +281,52 @@ class FullyShardedDataParallel(adjoin.nn.Module):
                 params.leave()
 
 
-def _mesh(group):
+def _mesh(strategy, group, mesh):
+    """One dimension: parts; two: copies, and parts within each."""
+    hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+    if mesh is not None:
+        if mesh.ndim != 1 + hybrid:
+            raise ValueError(
+                f"FullyShardedDataParallel: {strategy} wants a mesh of {1 + hybrid} dimensions; it has {mesh.ndim}"
+                f"{' (copies first, then parts)' if hybrid else ''}"
+            )
+        return mesh
+    if hybrid:
+        if isinstance(group, (tuple, list)):  # (parts, copies), as PyTorch has them
+            parts, copies = group
+            mine, n = dist.get_process_group_ranks(parts), dist.get_world_size(copies)
+            grid = adjoin.empty(n, len(mine), dtype=adjoin.int64)
+            lines = [None] * n
+            dist.all_gather_object(lines, mine, copies)
+            for i, line in enumerate(lines):
+                grid[i] = adjoin.tensor(line)
+            return DeviceMesh("cpu", grid, _groups=[copies, parts])
+        ranks = dist.get_process_group_ranks(group)
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks)))
+        return DeviceMesh("cpu", adjoin.tensor(ranks).reshape(-1, local))
+    if strategy is ShardingStrategy.NO_SHARD:  # copies alone
+        return DeviceMesh("cpu", adjoin.tensor(dist.get_process_group_ranks(group)).reshape(-1, 1))
     if group is None:
         return None
-    mesh = DeviceMesh("cpu", dist.get_process_group_ranks(group), _groups=[group])
-    return mesh
+    return DeviceMesh("cpu", dist.get_process_group_ranks(group), _groups=[group])
+
+
+def _own(policy, module):
+    """What a CustomPolicy says of one module."""
+    said = policy.keywords(module) if isinstance(policy, CustomPolicy) else {}
+    made = {}
+    for name, value in said.items():
+        if name == "sharding_strategy" and value in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
+            made["reshard_after_forward"] = value is ShardingStrategy.FULL_SHARD
+        elif name == "mixed_precision" and value is not None:
+            made["mp_policy"] = MixedPrecisionPolicy(
+                value.param_dtype, value.reduce_dtype, None, value.cast_forward_inputs
+            )
+        elif name not in ("mixed_precision", "backward_prefetch"):
+            raise NotImplementedError(
+                f"CustomPolicy: {name}={value!r} of one module is not served; sharding_strategy and mixed_precision are"
+            )
+    return made
 
 
 def _wants(policy, module):

@@ -21,15 +21,19 @@ class ZeroRedundancyOptimizer(Optimizer):
         super().__init__(params, defaults)
         self._rank, size = dist.get_rank(process_group), dist.get_world_size(process_group)
         self._owner, load = {}, [0] * size
-        for p in sorted((p for g in self.param_groups for p in g["params"]), key=lambda p: -p.numel()):
-            self._owner[id(p)] = least = load.index(min(load))
-            load[least] += p.numel()
+        self._load = load
+        self._share(self.param_groups)
         self.optim = optimizer_class(self._own_groups(), **defaults)
 
-    def _own_groups(self):
+    def _share(self, groups):
+        for p in sorted((p for g in groups for p in g["params"]), key=lambda p: -p.numel()):
+            self._owner[id(p)] = least = self._load.index(min(self._load))
+            self._load[least] += p.numel()
+
+    def _own_groups(self, groups=None):
         return [
             {**g, "params": [p for p in g["params"] if self._owner[id(p)] == self._rank]}
-            for g in self.param_groups
+            for g in groups or self.param_groups
         ]  # fmt: skip
 
     def step(self, closure=None, **kwargs):
@@ -37,6 +41,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         for mine, whole in zip(self.optim.param_groups, self.param_groups, strict=True):
             mine.update((k, v) for k, v in whole.items() if k != "params")  # a schedule may have changed them
         loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
+        for mine, whole in zip(self.optim.param_groups, self.param_groups, strict=True):
+            whole.update((k, v) for k, v in mine.items() if k != "params")  # what the step notes
         works = []
         with adjoin.no_grad():
             for g in self.param_groups:
@@ -49,10 +55,12 @@ class ZeroRedundancyOptimizer(Optimizer):
         return loss
 
     def add_param_group(self, param_group):
-        """Before the first step alone: the parts are made once."""
-        if hasattr(self, "optim"):
-            raise NotImplementedError("ZeroRedundancyOptimizer: pass all parameter groups when it is made")
+        """Its parameters go to the processes that have least; every process adds the same."""
         super().add_param_group(param_group)
+        if hasattr(self, "optim"):
+            added = self.param_groups[-1:]
+            self._share(added)
+            self.optim.add_param_group(self._own_groups(added)[0])
 
     def consolidate_state_dict(self, to=0):
         """Brings the parts of the state to process ``to``, whose ``state_dict()`` has them all then."""

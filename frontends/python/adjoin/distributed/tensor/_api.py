@@ -1,6 +1,7 @@
 """adjoin.distributed.tensor._api: DTensor: a tensor of which several processes have parts."""
 
 import contextlib
+import threading
 
 import adjoin
 
@@ -17,10 +18,15 @@ _Function = adjoin.autograd.Function
 _grad = _C.Tensor.__dict__["grad"]
 
 
+_replicates = threading.local()  # a thread may be a process
+
+
 class DTensor(_C.Tensor):
     """A tensor of which each process of a mesh has a part. Calls with it compute what they would of the whole tensor."""
 
-    _implicit = False
+    @staticmethod
+    def _implicit():
+        return getattr(_replicates, "here", False)
 
     @staticmethod
     def __new__(cls, local_tensor=None, spec=None, *, requires_grad=False):
@@ -166,10 +172,12 @@ class DTensor(_C.Tensor):
         memo[id(self)] = copy
         return copy
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol=None):
         raise RuntimeError(
             "a DTensor is not pickled, for its parts lie on several processes: torch.distributed.checkpoint saves them, or save full_tensor()"
         )
+
+    __getstate__ = __reduce_ex__  # which save asks
 
     def __repr__(self, *, tensor_contents=None):
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._mesh}, placements={self._placements})"
@@ -240,7 +248,10 @@ def _part(t, placements, own=False):
 
 
 def _the_mesh(who):
-    from .. import _group
+    from .. import _group, device_mesh
+
+    if device_mesh._around():
+        return device_mesh._around()[-1]
 
     if not _group.is_initialized():
         raise RuntimeError(f"{who}: device_mesh is wanted; init_device_mesh('cpu', (N,)) makes one of all processes")
@@ -250,11 +261,11 @@ def _the_mesh(who):
 @contextlib.contextmanager
 def implicit_replication():
     """Inside, a tensor that is no DTensor counts as one that all processes have: they must have the same."""
-    before, DTensor._implicit = DTensor._implicit, True
+    before, _replicates.here = DTensor._implicit(), True
     try:
         yield
     finally:
-        DTensor._implicit = before
+        _replicates.here = before
 
 
 def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
@@ -273,12 +284,12 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         )
     with adjoin.no_grad():
         whole = tensor.detach()
-        if src_data_rank is not None and mesh.size() > 1:
+        if src_data_rank is not None and mesh.size() > 1 and not whole.is_meta:
             whole = whole.clone(memory_format=adjoin.contiguous_format)
             for m in range(mesh.ndim):
                 collectives.broadcast(whole, group=mesh.get_group(m), group_src=src_data_rank)
         own = moved(whole, tuple(tensor.shape), (Replicate(),) * mesh.ndim, placements, mesh)
-        own = own.clone() if own.data_ptr() == tensor.detach().data_ptr() else own
+        own = own.clone() if own.is_meta or own.data_ptr() == tensor.detach().data_ptr() else own
     made = DTensor._made(own, mesh, placements, tuple(tensor.shape))
     if isinstance(tensor, adjoin.nn.Parameter):
         return adjoin.nn.Parameter(made, tensor.requires_grad)

@@ -3,8 +3,8 @@
 import adjoin
 
 from ... import _C
+from . import _loss, _rules
 from . import _random as _random_parts
-from . import _rules
 from ._cut import Call, Choice, row
 from ._move import moved
 from ._utils import local_shape
@@ -41,7 +41,7 @@ def _placed(tensors, kind, name):
                     f"{name}: DTensors of two meshes, {mesh} and {t.device_mesh}; bring one to the other's processes first"
                 )
             found.append(t.placements)
-        elif t.numel() == 1 or kind._implicit or _made_here():
+        elif t.numel() == 1 or kind._implicit() or _made_here() or _loss.of_parts() and name in _loss.NAMES:
             found.append((Replicate(),) * mesh.ndim)
         else:
             raise RuntimeError(

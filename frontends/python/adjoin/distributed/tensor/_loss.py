@@ -1,11 +1,21 @@
 """adjoin.distributed.tensor._loss: the loss of classes in parts: of samples, and of classes inside of loss_parallel()."""
 
+import threading
+
 import adjoin
 
 from ._cut import Cut, own, row, whole
 from ._move import _reduced
 
-of_parts = False  # inside of loss_parallel()
+_around = threading.local()  # a thread may be a process
+
+
+def of_parts():
+    """Whether this thread is inside of loss_parallel()."""
+    return getattr(_around, "of_parts", False)
+
+
+NAMES = ("_::softmax_nll", "_::softmax_nll_backward")  # whose targets every process has: they may be plain tensors
 
 
 def _over(letter, choice, mesh, t, op="sum"):
@@ -22,7 +32,7 @@ def softmax_nll(c):
     if t.dim() != 2 or target.dim() != 1:
         return whole(c)
     backward, one = c.name.endswith("backward"), c["reduction"] == "none"
-    n, v = ["n"], "v" if of_parts else None
+    n, v = ["n"], "v" if of_parts() else None
     ins = []
     for x in c.tensors:
         is_number = backward and not one and x is c["grad"]

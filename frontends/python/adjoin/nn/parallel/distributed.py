@@ -293,22 +293,29 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs, **kwargs):
         """What the module gives."""
-        syncs = self.require_backward_grad_sync and adjoin.is_grad_enabled()
-        if syncs:
-            self._refuse_unfinished()
-        if syncs:
-            Join.notify_join_context(self)
-        if self.require_backward_grad_sync:
-            self._sync_buffers()
+        self._before()
         if self.device_ids:
             from ._spread import scatter_kwargs
 
             moved, named = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
             inputs, kwargs = (moved[0] if moved else ()), (named[0] if named else {})
         outputs = self.module(*inputs, **kwargs)
-        if syncs and any(t.requires_grad for t in _tensors_of(outputs)):
-            self._arm(outputs)
+        self._after(outputs)
         return outputs
+
+    def _syncs(self):
+        return self.require_backward_grad_sync and adjoin.is_grad_enabled()
+
+    def _before(self):
+        if self._syncs():
+            self._refuse_unfinished()
+            Join.notify_join_context(self)
+        if self.require_backward_grad_sync:
+            self._sync_buffers()
+
+    def _after(self, outputs):
+        if self._syncs() and any(t.requires_grad for t in _tensors_of(outputs)):
+            self._arm(outputs)
 
     def _arm(self, outputs):
         """The next backward pass of these outputs is reduced."""

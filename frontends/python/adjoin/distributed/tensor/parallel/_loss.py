@@ -8,8 +8,8 @@ from .. import _loss
 @contextlib.contextmanager
 def loss_parallel():
     """Inside, cross_entropy of logits that are cut along the classes is computed without gathering them. backward() belongs inside."""
-    before, _loss.of_parts = _loss.of_parts, True
+    before, _loss._around.of_parts = _loss.of_parts(), True
     try:
         yield
     finally:
-        _loss.of_parts = before
+        _loss._around.of_parts = before

@@ -1,6 +1,7 @@
 """adjoin.distributed.tensor.parallel._styles: how a module is cut, and where its inputs and outputs lie."""
 
 import fnmatch
+import warnings
 
 import adjoin
 
@@ -198,7 +199,9 @@ def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_d
             f"parallelize_module: a mesh of {mesh.ndim} dimensions; pass the one for the layers: mesh['tp']"
         )
     if parallelize_plan is None:
-        raise ValueError("parallelize_module: parallelize_plan is wanted: a style, or {path: style}")
+        warnings.warn("No parallelize_plan is provided and auto-parallel is not supported at the moment, so this parallelize_module call "
+                      "will do nothing.", stacklevel=2)  # fmt: skip
+        return module
     if isinstance(parallelize_plan, ParallelStyle):
         parallelize_plan.src_data_rank = src_data_rank
         return parallelize_plan._apply(module, mesh)
