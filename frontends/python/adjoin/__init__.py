@@ -172,7 +172,7 @@ _ELSEWHERE = {
     "_shape_as_tensor": "onnx.operators",
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
-        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
+        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "_sparse_broadcast_to", "sparse_compressed_tensor", "sparse_csr_tensor",
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "_validate_sparse_coo_tensor_args",
         "_validate_sparse_compressed_tensor_args",
     ), "_sparse"),
