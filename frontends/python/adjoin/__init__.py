@@ -177,7 +177,7 @@ _ELSEWHERE = {
         "_validate_sparse_compressed_tensor_args",
     ), "_sparse"),
     **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
-    **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig"), "_removed"),
+    **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "nuclear_norm", "frobenius_norm"), "_removed"),
     "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
     **dict.fromkeys((
         "_assert_async", "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
