@@ -217,6 +217,15 @@ aj_status* sparse_mask_body(void*, aj_call* call) {
   });
 }
 
+aj_status* coo_unordered_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Parts p = parts_of(b.tensor(0), "input");
+    if (!p.is_coo()) refuse("_coalesced_", p, "COO tensors are coalesced or not");
+    p.coalesced = false;
+    give(b.call(), wrapped(std::move(p)));
+  });
+}
+
 aj_status* sparse_repeat_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Parts& p = parts_of(b.tensor(0), "input");

@@ -88,6 +88,7 @@ Tensor slice_at(const Tensor& t, int64_t dim, int64_t index) {
   const Parts p = coo_of(given);
   const int64_t sd = p.sparse_dim();
   Parts made = p;
+  if (!given.is_coo()) made.coalesced = true;  // one line of a matrix is in order in every layout
   made.size.erase(made.size.begin() + d);
   if (d >= sd) {
     made.values = select(p.values, among_values(p, d), index);

@@ -209,8 +209,12 @@ def _coalesced_(self, coalesced):
     """Says of a COO tensor that its elements are in order, each place once, which is checked, or that nothing is known."""
     if self.layout is not _C.sparse_coo:
         raise RuntimeError(f"_coalesced_: COO tensors are coalesced or not, this one is {self.layout}")
-    said = _op("_::sparse_coo")(self._indices(), self._values().detach(), tuple(self.shape), bool(coalesced))
-    self.detach().copy_(said)
+    plain = self.detach()
+    if coalesced:
+        said = _op("_::sparse_coo")(plain._indices(), plain._values(), tuple(self.shape), True)
+    else:
+        said = _op("_::coo_unordered")(plain)
+    plain.copy_(said)
     return self
 
 

@@ -181,6 +181,7 @@ def test_one_matrix_row_or_dense_part_is_selected(layout):
     one = s[0, 1]
     assert one.layout is s.layout and one.select(0, 1).to_dense().equal(x[0, 1, 1])
     assert one.select(1, 2).to_dense().equal(x[0, 1, :, 2]) and s[1, 2, 0, 3].item() == x[1, 2, 0, 3]
+    assert one.select(0, 1).is_coalesced() and one.select(1, 2).indices()[0].diff().gt(0).all()
     for whole, f in ((s, lambda t: t.select(0, 1)), (one, lambda t: t.select(0, 1)), (one, lambda t: t.select(1, 2))):
         ours, wanted = gradients(whole, f)
         assert ours.equal(wanted)

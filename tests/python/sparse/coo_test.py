@@ -539,6 +539,8 @@ def test_coalesced_is_said_and_checked():
     assert t.is_coalesced() and t.indices().tolist() == [[0, 1]]
     c = t.coalesce()._coalesced_(False)
     assert not c.is_coalesced() and c.coalesce().values().tolist() == [1.0, 3.0]
+    one = adjoin.tensor([0.0, 2.0]).to_sparse()._coalesced_(False)
+    assert not one.is_coalesced() and one.coalesce().values().tolist() == [2.0]
     for wrong in (adjoin.eye(2).to_sparse_csr(), adjoin.ones(2)):
         for ask in ("is_coalesced", "coalesce", "indices"):
             with pytest.raises(RuntimeError):
