@@ -52,10 +52,30 @@ aj_status* cholesky_solve_body(void*, aj_call* call) {
   return kit::compose(
       call, [](kit::Body& b) { b.ret(0, cholesky_solve_of(b.tensor(0), b.tensor(1), b.flag(2))); });
 }
+namespace {
+
+// A factor with a zero on its diagonal has no inverse. Only the host is asked: another device would
+// have to be waited for.
+void want_no_zero(const Tensor& l) {
+  if (!l.has_memory() || l.device().device_type != kDLCPU || l.numel() == 0) return;
+  NoGradGuard off;
+  Tensor zero = reshape(eq(diagonal(l.detach(), 0, -2, -1), 0), {-1});
+  if (!any(zero).item<bool>()) return;
+  const int64_t first = select(reshape(nonzero(zero), {-1}), 0, 0).item<int64_t>();
+  kit::raise_as(
+      "LinAlgError", AJ_INVALID_ARGUMENT,
+      l.ndim() > 2 ? kit::text("(batch element ", first / l.size(-1), "): ") : std::string(),
+      "The diagonal element ", first % l.size(-1) + 1,
+      " is zero, so the matrix is singular and has no inverse; pinv finds the next best");
+}
+
+}  // namespace
+
 aj_status* cholesky_inverse_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor& l = numbers_in(b, 0);
     want_square(l);
+    want_no_zero(l);
     b.ret(0, cholesky_solve_of(eye(l.size(-1), std::nullopt, l.dtype(), l.device()), l, b.flag(1)));
   });
 }

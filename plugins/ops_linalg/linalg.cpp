@@ -95,6 +95,17 @@ aj_status* multi_dot_body(void*, aj_call* call) {
   });
 }
 
+aj_status* chain_matmul_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Tensors given = b.tensors(0);
+    want(given.size() > 0, "Expected one or more matrices");
+    for (const Tensor& t : given)
+      want(t.ndim() == 2, "matrices are wanted, a shape is ", shown(t),
+           "; linalg.multi_dot takes vectors at its ends, too");
+    b.ret(0, given.size() == 1 ? given[0] : linalg::multi_dot(given));
+  });
+}
+
 namespace {
 
 Tensor floats_of(const Tensor& t, const kit::Body& b, uint32_t dtype) {

@@ -138,8 +138,11 @@ namespace {
 Tensor condition_by_inverse(const Tensor& a, const std::function<Tensor(const Tensor&)>& norm) {
   want_square(a);
   auto [inverse, info] = linalg::inv_ex(a);
+  const Tensor singular =
+      ne(info, 0);  // what stands in its inverse has no norm that all would take
+  inverse = where(unsqueeze(unsqueeze(singular, -1), -1), 0, inverse);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  return where(ne(info, 0), infinity, norm(a) * norm(inverse));
+  return where(singular, infinity, norm(a) * norm(inverse));
 }
 
 void condition(const kit::Body& b, const Tensor& a) {
@@ -226,7 +229,10 @@ aj_status* lstsq_body(void*, aj_call* call) {
            values = none, residuals = none;
     in_own_name([&] {
       const double usual = usual_tolerance(e.a), given = b.given(2) ? b.real(2) : usual;
-      const double rcond = given < 0 ? usual : given;
+      double rcond = given < 0 ? usual : given;
+      // As LAPACK's drivers: gelsd takes no share from 1 on, gelsy keeps what is just as large.
+      if (driver == "gelsd" && rcond >= 1) rcond = precision_of(e.a.dtype());
+      if (driver == "gelsy") rcond *= 1 - 8 * precision_of(e.a.dtype());
       if (!full) {
         NoGradGuard off;
         Tensor s = linalg::svdvals(e.a.detach());

@@ -126,45 +126,6 @@ void check_stack(const Parts& p) {
   }
 }
 
-// COO with a stack's dimensions in front as one compressed stack; each matrix has as many elements.
-Parts stack_of(const Parts& coo, Layout layout) {
-  const int64_t at = coo.sparse_dim() - 2, n = coo.count();
-  const bool rows = layout == Layout::sparse_csr;
-  Parts made;
-  made.layout = layout;
-  made.size = coo.size;
-  const int64_t many = product(std::span(coo.size).first(size_t(at)));
-  const int64_t lines = coo.size[size_t(at) + (rows ? 0 : 1)];
-  want(many > 0 && n % many == 0, "matrices of a stack must have as many elements each; there are ",
-       n, " in ", many, " matrices");
-  Tensor matrix = flat_places(slice(coo.indices, 0, 0, at), coo.size);
-  Tensor line = select(coo.indices, 0, at + (rows ? 0 : 1)),
-         other = select(coo.indices, 0, at + (rows ? 1 : 0)), values = coo.values;
-  Tensor key = matrix * lines + line;
-  if (!rows) {
-    Tensor order = argsort(key, 0, false, true);
-    key = index_select(key, 0, order), other = index_select(other, 0, order);
-    values = index_select(values, 0, order);
-  }
-  const int64_t each = n / many;
-  Tensor begins = begins_of(key, many * lines);
-  Tensor first = reshape(counting(key, many) * each, {many, 1});
-  Tensor own = as_strided(begins, {many, lines + 1}, {lines, 1}) - first;
-  want(all(eq(select(own, 1, lines), each)).item<bool>(),
-       "matrices of a stack must have as many elements each");
-  auto shaped = [&](const Tensor& t, std::span<const int64_t> more) {
-    Sizes shape(coo.size.begin(), coo.size.begin() + at);
-    shape.insert(shape.end(), more.begin(), more.end());
-    return contiguous(reshape(t, shape));
-  };
-  made.indices = shaped(own, Sizes{lines + 1});
-  made.plain = shaped(other, Sizes{each});
-  Sizes inner{each};
-  for (int64_t s : coo.dense_size()) inner.push_back(s);
-  made.values = shaped(values, inner);
-  return made;
-}
-
 }  // namespace
 
 void check_compressed(const Parts& p) {
@@ -231,14 +192,7 @@ Parts coo_of(const Parts& p) {
 
 namespace {
 
-Parts converted(const Parts& given, Layout layout, Ints blocks) {
-  if (given.batch() && given.count() == 0 && layout != Layout::sparse_coo)
-    return nothing_like(given, layout, given.dtype(), given.values.device());
-  Parts p = coalesced(coo_of(given));
-  if (layout == Layout::sparse_coo) return p;
-  if (p.sparse_dim() > 2 && !in_blocks(layout)) return stack_of(p, layout);
-  want(p.sparse_dim() == 2, "compressed layouts have 2 sparse dimensions, the tensor has ",
-       p.sparse_dim(), "; its size is ", shown(p.size));
+Parts converted_matrix(const Parts& p, Layout layout, Ints blocks) {
   if (in_blocks(layout)) {
     want(!blocks.is_none() && blocks.size() == 2, layout_name(layout),
          " needs blocksize, two numbers");
@@ -254,6 +208,60 @@ Parts converted(const Parts& given, Layout layout, Ints blocks) {
   made.plain = contiguous(select(q.indices, 0, 1));
   made.values = q.values;
   return made;
+}
+
+// A stack's matrices below each other, or beside each other: one matrix, in whose compressed form
+// the lines of each follow those of the one before. p is COO, a stack's dimensions in front.
+Parts unstacked(const Parts& p, bool rows) {
+  const int64_t at = p.sparse_dim() - 2;
+  const size_t along = size_t(at) + (rows ? 0 : 1);
+  Tensor matrix = flat_places(slice(p.indices, 0, 0, at), p.size);
+  Tensor line = matrix * p.size[along] + select(p.indices, 0, int64_t(along));
+  Tensor other = select(p.indices, 0, at + (rows ? 1 : 0));
+  Parts made = p;
+  made.indices = rows ? stack({line, other}, 0) : stack({other, line}, 0);
+  made.size.assign(p.size.begin() + at, p.size.end());
+  made.size[rows ? 0 : 1] *= product(std::span(p.size).first(size_t(at)));
+  made.coalesced = rows || p.count() < 2;
+  return made;
+}
+
+// One compressed matrix as the stack of `size` that it was made of; each matrix has as many
+// elements.
+Parts stacked_again(const Parts& p, const Sizes& size, size_t at) {
+  const Sizes lead(size.begin(), size.begin() + int64_t(at));
+  const int64_t many = product(lead), n = p.count();
+  const int64_t lines = many ? (p.indices.numel() - 1) / many : 0, each = many ? n / many : 0;
+  Tensor own = zeros({0, lines + 1}, int64, p.indices.device());
+  if (many) {
+    Tensor first = reshape(counting(p.indices, many) * each, {many, 1});
+    own = as_strided(p.indices, {many, lines + 1}, {lines, 1}) - first;
+    want(n % many == 0 && all(eq(select(own, 1, lines), each)).item<bool>(),
+         "matrices of a stack must have as many elements each; there are ", n, " in ", many,
+         " matrices");
+  }
+  auto shaped = [&](const Tensor& t, std::initializer_list<int64_t> more, int64_t from) {
+    Sizes shape = lead;
+    shape.insert(shape.end(), more);
+    for (int64_t d = from; d < t.ndim(); ++d) shape.push_back(t.size(d));
+    return contiguous(reshape(t, shape));
+  };
+  Parts made = p;
+  made.size = size;
+  made.indices = shaped(own, {lines + 1}, 2);
+  made.plain = shaped(p.plain, {each}, 1);
+  made.values = shaped(p.values, {each}, 1);
+  return made;
+}
+
+Parts converted(const Parts& given, Layout layout, Ints blocks) {
+  Parts p = coalesced(coo_of(given));
+  if (layout == Layout::sparse_coo) return p;
+  want(p.sparse_dim() >= 2, "compressed layouts have 2 sparse dimensions, the tensor has ",
+       p.sparse_dim(), "; its size is ", shown(p.size));
+  if (p.sparse_dim() == 2) return converted_matrix(p, layout, blocks);
+  const Parts one = unstacked(p, by_rows(layout));
+  return stacked_again(converted_matrix(one, layout, blocks), p.size, size_t(p.sparse_dim() - 2));
 }
 
 }  // namespace
@@ -303,15 +311,16 @@ Parts laid_like(const Parts& p, const Parts& like) {
   return in_layout(p, like.layout, in_blocks(like.layout) ? Ints(blocks, 2) : Ints());
 }
 
-// A compressed matrix with rows and columns exchanged: the same parts under the other name.
+// Compressed matrices with rows and columns exchanged: the same parts under the other name.
 Parts transposed_name(const Parts& p) {
   Parts made = p;
-  std::swap(made.size[0], made.size[1]);
+  const int64_t at = p.batch();
+  std::swap(made.size[size_t(at)], made.size[size_t(at) + 1]);
   made.layout = p.layout == Layout::sparse_csr   ? Layout::sparse_csc
                 : p.layout == Layout::sparse_csc ? Layout::sparse_csr
                 : p.layout == Layout::sparse_bsr ? Layout::sparse_bsc
                                                  : Layout::sparse_bsr;
-  if (in_blocks(p.layout)) made.values = transpose(p.values, 1, 2);
+  if (in_blocks(p.layout)) made.values = transpose(p.values, at + 1, at + 2);
   return made;
 }
 
@@ -347,26 +356,21 @@ aj_status* sparse_compressed_body(void*, aj_call* call) {
   });
 }
 
-// saved: compressed, plain, size, layout.
+// saved: compressed, plain, values' shape, size, layout.
 aj_status* sparse_compressed_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
     const Tensor& g = d.grad(0);
     if (!g.defined() || !d.need(2)) return;
     Parts p;
-    p.layout = Layout(d.integer(3));
-    p.indices = d.tensor(0), p.plain = d.tensor(1), p.size = Sizes(d.ints(2));
+    p.layout = Layout(d.integer(4));
+    p.indices = d.tensor(0), p.plain = d.tensor(1), p.size = Sizes(d.ints(3));
     const Parts* given = maybe_parts(g);
     if (given && given->layout == p.layout && given->plain.numel() == p.plain.numel() &&
         equal(given->plain, p.plain) && equal(given->indices, p.indices))
       return d.set(2, _values(g));
-    want(p.layout == Layout::sparse_csr || p.layout == Layout::sparse_csc, "a gradient of ",
-         layout_name(p.layout), " must have the same places");
-    p.values = p.plain;  // whose shape alone counts
-    Tensor found = sparse_at(g, places(p));
-    if (!p.batch()) return d.set(2, found);
-    Sizes shape = sizes_of(p.plain);
-    for (int64_t i = 1; i < found.ndim(); ++i) shape.push_back(found.size(i));
-    d.set(2, reshape(found, shape));
+    Sizes shape(d.ints(2));
+    p.values = expand(zeros({}, uint8, p.plain.device()), shape);  // whose shape alone counts
+    d.set(2, reshape(sparse_at(g, places(p)), shape));
   });
 }
 

@@ -134,6 +134,45 @@ Parts coo_of_dense(const Tensor& t, int64_t sparse_dim) {
   return p;
 }
 
+// As broadcasting repeats it: each element as often as its dimensions of size 1 ask for.
+Parts repeated(const Parts& p, const Sizes& size) {
+  if (size == p.size) return p;
+  if (!p.is_coo()) refuse("broadcasting", p, "COO tensors are repeated");
+  const size_t more = size.size() - p.size.size(), sd = size_t(p.sparse_dim());
+  Parts made = p;
+  made.size = size;
+  Sizes inner{p.count()};
+  inner.insert(inner.end(), size.begin() + int64_t(more + sd), size.end());
+  made.values = expand(p.values, inner);
+  auto repeats = [&](size_t d) { return d < more || p.size[d - more] != size[d]; };
+  int64_t times = 1;
+  bool kept = false, in_order = p.coalesced;
+  for (size_t d = 0; d < more + sd; ++d) {
+    if (repeats(d))
+      times *= size[d], in_order &= !kept;
+    else
+      kept |= size[d] != 1;
+  }
+  if (times == 1 && !more) return made;
+  const int64_t n = p.count();
+  Tensor which = counting(p.indices, n * times);
+  Tensor element = remainder(which, std::max<int64_t>(n, 1));
+  Tensor round = floor_divide(which, std::max<int64_t>(n, 1));
+  std::vector<Tensor> rows(more + sd);
+  for (size_t d = rows.size(); d-- > 0;) {
+    if (!repeats(d)) {
+      rows[d] = index_select(select(p.indices, 0, int64_t(d - more)), 0, element);
+      continue;
+    }
+    rows[d] = remainder(round, std::max<int64_t>(size[d], 1));
+    round = floor_divide(round, std::max<int64_t>(size[d], 1));
+  }
+  made.indices = stack(rows, 0);
+  made.values = index_select(contiguous(made.values), 0, element);
+  made.coalesced = in_order || made.count() < 2;
+  return made;
+}
+
 bool same_places(const Parts& a, const Parts& b) {
   if (a.layout != b.layout || a.size != b.size) return false;
   if (a.indices.get() == b.indices.get() && a.plain.get() == b.plain.get()) return true;

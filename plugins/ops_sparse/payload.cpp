@@ -124,8 +124,8 @@ const Parts& parts_of(const Tensor& t, std::string_view who) {
 const Parts& any_parts_of(const Tensor& t, std::string_view who) {
   const Parts* p = maybe_parts(t);
   if (!p && t.has_memory())
-    kit::raise(AJ_WRONG_TYPE, who,
-               " must be a sparse tensor, it is strided; call to_sparse() first");
+    kit::raise_as("RuntimeError", AJ_WRONG_TYPE, who,
+                  " must be a sparse tensor, it is strided; call to_sparse() first");
   if (!p)
     kit::raise(AJ_UNIMPLEMENTED, who, " is of another plugin: the layout is adjoin.",
                layout_name(Layout(wraps->tensor_layout(t.get()))),

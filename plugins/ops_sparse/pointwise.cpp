@@ -21,6 +21,18 @@ aj_status* unary(void*, aj_call* call) {
   });
 }
 
+// floor_divide: 0 stays 0 whatever number it is divided by.
+aj_status* by_number(void*, aj_call* call) {
+  return kernel(call, [&](const kit::Values& v) {
+    Operand n = v.operand(1);
+    want(v.operand(0).is_tensor() && is_sparse(v.operand(0).tensor()) &&
+             (!n.is_tensor() || (n.tensor().has_memory() && n.tensor().ndim() == 0)),
+         "a sparse tensor is divided by numbers; call to_dense() first");
+    Parts p = coalesced(any_parts_of(v.tensor(0), "input"));
+    return wrapped(with_values(p, on_values(call->op, call->args, call->nargs, p.values)));
+  });
+}
+
 // For powers: x ** n is 0 at 0 where n is above 0.
 aj_status* power(void*, aj_call* call) {
   return kernel(call, [&](const kit::Values& v) {
@@ -45,10 +57,8 @@ Tensor at_places(const Tensor& dense, const Parts& p) {
 // s * d has the places of s.
 Parts times(const Parts& s, const Operand& d) {
   if (!d.is_tensor() || d.tensor().ndim() == 0) return with_values(s, s.values * d);
-  Sizes both = broadcast(s.size, d.tensor().shape());
-  want(both == s.size, "a sparse tensor of size ", shown(s.size), " is not repeated to shape ",
-       shown(both), "; call to_dense() first");
-  return with_values(s, s.values * at_places(d.tensor(), s));
+  const Parts whole = repeated(s, broadcast(s.size, d.tensor().shape()));
+  return with_values(whole, whole.values * at_places(d.tensor(), whole));
 }
 
 // COO: places of one kind.
@@ -101,7 +111,7 @@ aj_status* div_kernel(void*, aj_call* call) {
 }  // namespace
 
 Tensor scaled(const Tensor& given, const Scalar& alpha, DLDataType dtype) {
-  const Tensor t = to(given, dtype);
+  Tensor t = to(given, dtype);
   if (alpha == Scalar(1)) return t;
   want(t.is_complex() || !alpha.is_complex(), "alpha is complex, the result has ", dtype);
   want(t.is_complex() || t.is_floating_point() || alpha.is_integer(),
@@ -206,9 +216,13 @@ constexpr const char* kZeroKeepers[] = {
     "round", "trunc", "frac",  "square", "rad2deg", "deg2rad", "nan_to_num", "conj",  "erfinv"};
 constexpr const char* kQuestions[] = {"isnan", "isinf", "signbit", "isposinf", "isneginf"};
 
-Table pointwise_kernels[] = {{"mul", at(mul_kernel)}, {"div", at(div_kernel)},
-                             {"add", at(add_kernel)}, {"sub", at(sub_kernel)},
-                             {"pow", at(power)},      {nullptr, {}}};
+Table pointwise_kernels[] = {{"mul", at(mul_kernel)},
+                             {"div", at(div_kernel)},
+                             {"add", at(add_kernel)},
+                             {"sub", at(sub_kernel)},
+                             {"pow", at(power)},
+                             {"floor_divide", at(by_number)},
+                             {nullptr, {}}};
 
 namespace {
 
@@ -296,6 +310,10 @@ aj_status* mul_vjp(void*, aj_grad_call* call) {
     for (uint32_t i : {0, 1}) {
       if (!d.need(i)) continue;
       Operand other = d.operand(1 - i);
+      Tensor whole;  // a sparse factor as broadcasting has repeated it
+      if (other.is_tensor() && is_sparse(other.tensor()) && is_sparse(g) &&
+          !std::ranges::equal(other.tensor().shape(), g.shape()))
+        other = whole = sparse_repeat(other.tensor(), sizes_of(g));
       Tensor made = g * kit::conj(other);
       const bool sparse = is_sparse(d.tensor(i));
       d.set(i, !sparse && is_sparse(made) ? sparse_to_dense(made, false) : made);
@@ -312,7 +330,7 @@ aj_status* div_vjp(void*, aj_grad_call* call) {
     Operand other = d.operand(1);
     if (d.need(0)) d.set(0, g / kit::conj(other));
     if (!d.need(1)) return;
-    Tensor o = other.tensor();
+    const Tensor& o = other.tensor();
     d.set(1, -sparse_to_dense(g * kit::conj(d.tensor(0)), false) / kit::conj(o * o));
   });
 }

@@ -120,6 +120,16 @@ aj_status* mean_kernel(void*, aj_call* call) {
   });
 }
 
+aj_status* any_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    const Parts p = coalesced(any_parts_of(v.tensor(0), "input"));
+    Ints dim = v.ints(1);
+    if (!dim.is_none() && !dim.empty()) refuse("any", p, "any of all elements is there");
+    Tensor made = any(p.values);
+    return v.flag(2) ? reshape(made, Sizes(p.size.size(), 1)) : made;
+  });
+}
+
 aj_status* equal_kernel(void*, aj_call* call) {
   return kit::guard(call, [&] {
     const kit::Values v(call->args);
@@ -204,11 +214,9 @@ Tensor spread(const Tensor& g, const Parts& given, const Ints& dim) {
   return with_places(p, expand(at, p.values.shape()));
 }
 
-Table reduce_kernels[] = {{"sum", at(sum_kernel)},
-                          {"mean", at(mean_kernel)},
-                          {"vector_norm", at(norm_kernel)},
-                          {"equal", at(equal_kernel)},
-                          {nullptr, {}}};
+Table reduce_kernels[] = {{"sum", at(sum_kernel)},     {"mean", at(mean_kernel)},
+                          {"any", at(any_kernel)},     {"vector_norm", at(norm_kernel)},
+                          {"equal", at(equal_kernel)}, {nullptr, {}}};
 
 }  // namespace adjoin::ops::sparse
 

@@ -19,6 +19,17 @@ Tensor values_like(const Tensor& g, const Parts& p) {
   return reshape(sparse_at(g, places(p)), p.values.shape());
 }
 
+Tensor summed_to(const Tensor& g, const Sizes& size) {
+  const size_t more = size_t(g.ndim()) - size.size();
+  Sizes over;
+  for (size_t d = 0; d < size_t(g.ndim()); ++d)
+    if (d < more || (size[d - more] == 1 && g.shape()[d] != 1)) over.push_back(int64_t(d));
+  if (over.empty()) return g;
+  Tensor made = sum(g, over, true);
+  for (size_t i = 0; i < more; ++i) made = select(made, 0, 0);
+  return made;
+}
+
 }  // namespace sparse
 
 using namespace sparse;
@@ -150,7 +161,9 @@ aj_status* dense_dim_body(void*, aj_call* call) {
 }
 aj_status* is_coalesced_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
-    b.ret(0, Scalar(bool(any_parts_of(b.tensor(0), "input").coalesced)));
+    const Parts& p = any_parts_of(b.tensor(0), "input");
+    if (!p.is_coo()) refuse("is_coalesced", p, "COO tensors are coalesced or not");
+    b.ret(0, Scalar(bool(p.coalesced)));
   });
 }
 
@@ -201,6 +214,35 @@ aj_status* sparse_mask_body(void*, aj_call* call) {
          "input and mask must have one shape, they have ", shown(t), " and ", shown(mask));
     const Parts& p = any_parts_of(mask, "mask");
     b.ret(0, with_places(p, values_like(t, p)));
+  });
+}
+
+aj_status* coo_unordered_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    Parts p = parts_of(b.tensor(0), "input");
+    if (!p.is_coo()) refuse("_coalesced_", p, "COO tensors are coalesced or not");
+    p.coalesced = false;
+    give(b.call(), wrapped(std::move(p)));
+  });
+}
+
+aj_status* sparse_repeat_body(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Parts& p = parts_of(b.tensor(0), "input");
+    Sizes size(b.ints(1));
+    want(broadcast(p.size, size) == size, "a sparse tensor of size ", shown(p.size),
+         " is not repeated to ", shown(size));
+    give(b.call(), wrapped(repeated(p, size)));
+  });
+}
+
+// saved: input. The gradients of all that an element became are added.
+aj_status* sparse_repeat_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor& g = d.grad(0);
+    if (!g.defined() || !d.need(0)) return;
+    const Parts& p = any_parts_of(d.tensor(0), "input");
+    d.set(0, with_places(p, values_like(summed_to(g, p.size), p)));
   });
 }
 

@@ -21,10 +21,18 @@ aj_status* clone_kernel(void*, aj_call* call) {
   });
 }
 
+aj_status* alias_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    return wrapped(any_parts_of(v.tensor(0), "input"), v.tensor(0));
+  });
+}
+
 aj_status* to_copy_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
     Parts p = any_parts_of(v.tensor(0), "input");
     const DLDevice device = v.device(2);
+    if (kit::view_of(kit::core().device_name(device.device_type)) == "meta")  // no elements there
+      return wrapped(nothing_like(p, p.layout, v.dtype(1), device));
     p.indices = to(p.indices, std::nullopt, device);
     if (p.plain.defined()) p.plain = to(p.plain, std::nullopt, device);
     p.values = to(p.values, v.dtype(1), device, v.flag(4), true);
@@ -32,7 +40,7 @@ aj_status* to_copy_kernel(void*, aj_call* call) {
   });
 }
 
-// zeros_like and empty_like: nothing is kept.
+// zeros_like, and empty_like of COO: nothing is kept.
 aj_status* nothing_like_kernel(void*, aj_call* call) {
   return kernel(call, [](const kit::Values& v) {
     const Parts& p = any_parts_of(v.tensor(0), "input");
@@ -48,13 +56,46 @@ aj_status* zero_kernel(void*, aj_call* call) {
   });
 }
 
-// randn_like: other numbers in the same places.
+// Other numbers in the same places: randn_like, and what compressed layouts alone have.
+Tensor in_places_of(const Parts& p, aj_call* call) {
+  std::vector<aj_value> mine(call->args, call->args + call->nargs);
+  mine[0] = kit::value(p.values);
+  Tensor values = kit::run(call->op, mine.data(), call->nargs);
+  if (values.device() == p.values.device()) return wrapped(with_values(p, values));
+  return wrapped(nothing_like(p, p.layout, values.dtype(), values.device()));
+}
+
 aj_status* drawn_like_kernel(void*, aj_call* call) {
   return kernel(call, [&](const kit::Values& v) {
+    return in_places_of(any_parts_of(v.tensor(0), "input"), call);
+  });
+}
+
+const Parts& compressed(const Tensor& t, std::string_view op) {
+  const Parts& p = any_parts_of(t, "input");
+  if (p.is_coo()) refuse(op, p, "its elements may stand twice, or anywhere");
+  return p;
+}
+
+aj_status* filled_like_kernel(void*, aj_call* call) {
+  return kernel(call, [&](const kit::Values& v) {
+    return in_places_of(compressed(v.tensor(0), "a tensor of one number"), call);
+  });
+}
+
+aj_status* empty_like_kernel(void*, aj_call* call) {
+  return kernel(call, [&](const kit::Values& v) {
     const Parts& p = any_parts_of(v.tensor(0), "input");
-    std::vector<aj_value> mine(call->args, call->args + call->nargs);
-    mine[0] = kit::value(p.values);
-    return wrapped(with_values(p, kit::run(call->op, mine.data(), call->nargs)));
+    if (!p.is_coo()) return in_places_of(p, call);
+    return wrapped(nothing_like(p, p.layout, v.maybe<DLDataType>(1).value_or(p.dtype()),
+                                v.maybe<DLDevice>(2).value_or(p.values.device())));
+  });
+}
+
+aj_status* fill_kernel(void*, aj_call* call) {
+  return kernel(call, [](const kit::Values& v) {
+    const Parts& p = compressed(v.tensor(0), "fill_");
+    return wrapped(with_values(p, fill_(clone(p.values), v.operand(1))));
   });
 }
 
@@ -66,7 +107,7 @@ aj_status* copy_kernel(void*, aj_call* call) {
     want(from.is_tensor() && is_sparse(from.tensor()),
          "a strided tensor is not copied into a sparse one; call "
          "to_sparse() first");
-    Parts p = parts_of(from.tensor(), "src");
+    Parts p = any_parts_of(from.tensor(), "src");
     want(p.size == to_parts->size && p.layout == to_parts->layout,
          "sparse tensors of one size and layout are copied; "
          "they have ",
@@ -78,11 +119,37 @@ aj_status* copy_kernel(void*, aj_call* call) {
   });
 }
 
+// Of compressed matrices: dimensions of the stack among themselves, rows and columns, dense ones.
+Parts permuted_compressed(const Parts& p, const Sizes& order, std::string_view op) {
+  const int64_t at = p.batch(), inner = p.values.ndim() - at - p.dense_dim();
+  auto kind = [&](int64_t d) { return d < at ? 0 : d < at + 2 ? 1 : 2; };
+  Sizes lines, all;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t d = order[i];
+    want(kind(d) == kind(int64_t(i)), op,
+         " keeps dimensions of the stack, sparse and dense ones "
+         "apart; there are ",
+         at, ", 2 and ", p.dense_dim(), " of them");
+    if (d < at) lines.push_back(d), all.push_back(d);
+    if (int64_t(i) == at + 1) {
+      lines.push_back(at);
+      for (int64_t k = 0; k < inner; ++k) all.push_back(at + k);
+    }
+    if (d >= at + 2) all.push_back(d - 2 + inner);
+  }
+  Parts made = p;
+  for (size_t i = 0; i < order.size(); ++i)
+    if (kind(int64_t(i)) != 1) made.size[i] = p.size[size_t(order[i])];
+  made.indices = permute(p.indices, lines);
+  made.plain = permute(p.plain, lines);
+  made.values = permute(p.values, all);
+  return order[size_t(at)] == at ? made : transposed_name(made);
+}
+
 // Dimensions in another order: sparse ones among themselves, dense ones among themselves.
 Tensor permuted(const Tensor& t, const Sizes& order, std::string_view op) {
-  const Parts& given = parts_of(t, op);
-  if (!given.is_coo() && order.size() == 2)
-    return wrapped(order[0] ? transposed_name(given) : given, t);
+  const Parts& given = any_parts_of(t, op);
+  if (!given.is_coo()) return wrapped(permuted_compressed(given, order, op), t);
   const Parts& p = coo(t, op);
   const int64_t sd = p.sparse_dim();
   Parts made = p;
@@ -184,10 +251,15 @@ Tensor indices_of(const Tensor& like, const std::vector<int64_t>& list) {
   return to(t, std::nullopt, like.device());
 }
 
-Table shape_kernels[] = {{"clone", at(clone_kernel)},
+Table shape_kernels[] = {{"alias", at(alias_kernel)},
+                         {"clone", at(clone_kernel)},
                          {"_::to_copy", at(to_copy_kernel)},
                          {"zeros_like", at(nothing_like_kernel)},
-                         {"empty_like", at(nothing_like_kernel)},
+                         {"empty_like", at(empty_like_kernel)},
+                         {"ones_like", at(filled_like_kernel)},
+                         {"full_like", at(filled_like_kernel)},
+                         {"rand_like", at(filled_like_kernel)},
+                         {"fill_", at(fill_kernel)},
                          {"randn_like", at(drawn_like_kernel)},
                          {"zero_", at(zero_kernel)},
                          {"copy_", at(copy_kernel)},

@@ -53,18 +53,45 @@ aj_status* index_select_kernel(void*, aj_call* call) {
   });
 }
 
+// Where dimension d of p's size stands among the dimensions of its values: d is a dense one.
+int64_t among_values(const Parts& p, int64_t d) {
+  return d - p.batch() - p.sparse_dim() + p.values.ndim() - p.dense_dim();
+}
+
+// Of compressed matrices: one of a stack, or a dense part of each.
+Parts compressed_slice(const Parts& p, int64_t d, int64_t index) {
+  const int64_t at = p.batch();
+  Parts made = p;
+  made.size.erase(made.size.begin() + d);
+  if (d < at) {
+    made.indices = contiguous(select(p.indices, d, index));
+    made.plain = contiguous(select(p.plain, d, index));
+    made.values = select(p.values, d, index);
+    return made;
+  }
+  made.values = select(p.values, among_values(p, d), index);
+  return made;
+}
+
 // The slice at one index; strided where no sparse dimension is left.
 Tensor slice_at(const Tensor& t, int64_t dim, int64_t index) {
-  const Parts& p = coo(t, "select");
-  const int64_t d = wrap_dim(dim, t.ndim()), n = p.size[size_t(d)], sd = p.sparse_dim();
+  const Parts& given = any_parts_of(t, "input");
+  const int64_t d = wrap_dim(dim, t.ndim()), n = given.size[size_t(d)];
   if (index < -n || index >= n)
     kit::raise_as("IndexError", AJ_OUT_OF_RANGE, "index ", index, " is out of range for dimension ",
                   dim, " of size ", n);
   if (index < 0) index += n;
+  if (!given.is_coo() && (d < given.batch() || d >= given.batch() + 2))
+    return wrapped(compressed_slice(given, d, index), t);
+  if (given.batch())
+    refuse("select", given, "rows and columns of a stack are not taken, select a matrix first");
+  const Parts p = coo_of(given);
+  const int64_t sd = p.sparse_dim();
   Parts made = p;
+  if (!given.is_coo()) made.coalesced = true;  // one line of a matrix is in order in every layout
   made.size.erase(made.size.begin() + d);
   if (d >= sd) {
-    made.values = select(p.values, d - sd + 1, index);
+    made.values = select(p.values, among_values(p, d), index);
     return wrapped(std::move(made), t);
   }
   Tensor here = reshape(nonzero(eq(select(p.indices, 0, d), index)), {-1});
@@ -81,6 +108,16 @@ Tensor slice_at(const Tensor& t, int64_t dim, int64_t index) {
 aj_status* select_kernel(void*, aj_call* call) {
   return kernel(
       call, [](const kit::Values& v) { return slice_at(v.tensor(0), v.integer(1), v.integer(2)); });
+}
+
+aj_status* unbind_kernel(void*, aj_call* call) {
+  return kit::compose(call, [](kit::Body& b) {
+    const Tensor& t = b.tensor(0);
+    std::vector<Tensor> slices;
+    for (int64_t i = 0; i < t.size(wrap_dim(b.integer(1), t.ndim())); ++i)
+      slices.push_back(slice_at(t, b.integer(1), i));
+    b.ret(0, slices);
+  });
 }
 
 struct Range {
@@ -176,6 +213,27 @@ aj_status* unsqueeze_kernel(void*, aj_call* call) {
   });
 }
 
+// saved: input, dim, index.
+aj_status* select_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    Tensor g = d.grad(0);
+    if (!g.defined() || !d.need(0)) return;
+    const Parts& p = any_parts_of(d.tensor(0), "input");
+    const int64_t dim = wrap_dim(d.integer(1), int64_t(p.size.size()));
+    if (dim >= p.batch() + p.sparse_dim()) {
+      Sizes shape = sizes_of(p.values), part = shape;
+      const int64_t at = among_values(p, dim);
+      part.erase(part.begin() + at);
+      Tensor values = reshape(sparse_at(g, places(p)), part);
+      return d.set(0, with_places(p, select_backward(values, shape, at, d.integer(2))));
+    }
+    const Parts* given = maybe_parts(g);
+    if (given && !given->is_coo()) g = sparse_convert(g, int64_t(Layout::sparse_coo));
+    Tensor made = select_backward(g, p.size, dim, d.integer(2));
+    d.set(0, p.is_coo() ? made : with_places(p, values_like(made, p)));
+  });
+}
+
 // saved: input's shape, dim.
 aj_status* unsqueeze_vjp(void*, aj_grad_call* call) {
   return kit::derive(call, [](kit::Grad& d) {
@@ -213,11 +271,14 @@ aj_status* index_select_vjp(void*, aj_grad_call* call) {
 
 void define_slice_vjps(const aj_plugin_env* env) {
   static const aj_save three[] = {{AJ_SAVE_SHAPE, 0, 0}, {AJ_SAVE_ARG, 1, 0}, {AJ_SAVE_ARG, 2, 0}};
+  static const aj_save whole[] = {{AJ_SAVE_ARG, 0, 0}, {AJ_SAVE_ARG, 1, 0}, {AJ_SAVE_ARG, 2, 0}};
+  define_vjp(env, "select", whole, 3, select_vjp, nullptr);
   define_vjp(env, "unsqueeze", three, 2, unsqueeze_vjp, nullptr);
   define_vjp(env, "index_select", three, 3, index_select_vjp, nullptr);
 }
 
 Table slice_kernels[] = {{"select", at(select_kernel)},
+                         {"unbind", at(unbind_kernel)},
                          {"slice", at(slice_kernel)},
                          {"slice_backward", at(slice_backward_kernel)},
                          {"select_backward", at(select_backward_kernel)},

@@ -53,6 +53,7 @@ Parts coo_of_dense(const Tensor& t, int64_t sparse_dim);
 Tensor values_at(const Parts& p,
                  const Tensor& indices);  // p's values there; zeros where it has none
 Tensor values_at(const Tensor& dense, const Tensor& indices);
+Parts repeated(const Parts& p, const Sizes& size);
 bool same_places(const Parts& a, const Parts& b);
 
 // compressed.cpp
@@ -73,6 +74,7 @@ Tensor indices_of(const Tensor& like, const std::vector<int64_t>& list);
 // rows.cpp
 Tensor with_places(const Parts& p, const Tensor& values);  // the same places; recorded
 Tensor values_like(const Tensor& g, const Parts& p);       // g at the places of p; recorded
+Tensor summed_to(const Tensor& g, const Sizes& size);      // undoes broadcasting; recorded
 
 // reduce.cpp
 Tensor spread(const Tensor& g, const Parts& p, const Ints& dim);

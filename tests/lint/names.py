@@ -59,6 +59,7 @@ LISTS = {  # a file whose lists of names may stand, and why
     "frontends/python/adjoin/jit/_aten_layers.py": "ops of PyTorch's files whose arguments stand in another order",
     "frontends/python/adjoin/jit/_pt2.py": "what programs of torch.export do with sizes: Python's operators",
     "frontends/python/adjoin/jit/_torchscript/_plain.py": "what TorchScript's ops do with numbers and lists: Python's operators",
+    "frontends/python/adjoin/_masked_tensor.py": "what each op does with the mask; a row does not say it",
     "frontends/python/adjoin/nested/_calls.py": "what each op does with the ragged dimension; a row does not say it",
     "frontends/python/adjoin/nested/_segments.py": "ops that run sequence by sequence",
     "frontends/python/adjoin/nested/_strided.py": "ops whose result for a batch is that for its parts",

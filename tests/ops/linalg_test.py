@@ -449,3 +449,75 @@ def test_few_singular_values_of_a_matrix_of_low_rank(shape, dtype):
     for wrong in (lambda: T.svd_lowrank(a, q=99), lambda: T.svd_lowrank(a, niter=-1)):
         with pytest.raises(ValueError, match="svd_lowrank: (q must be from 0|niter must not be negative)"):
             wrong()
+
+
+def test_least_squares_cut_singular_values_as_lapack_does():
+    b = T.ones(2, 1, dtype=T.float64)
+    for diagonal, rcond, driver, solution, rank in (
+        ([3.0, 2.0], 1.0, "gelsd", [1 / 3, 0.5], 2),  # gelsd takes no share from 1 on
+        ([3.0, 2.0], 1.0, "gelss", [0, 0], 0),
+        ([3.0, 2.0], 1.0, "gelsy", [1 / 3, 0], 1),  # gelsy keeps what is just as large
+        ([2.0, 2.0], 1.0, None, [0.5, 0.5], 2),
+        ([3.0, 2.0], 2 / 3, "gelsy", [1 / 3, 0.5], 2),
+        ([3.0, 2.0], 0.5, None, [1 / 3, 0.5], 2),
+        ([0.0, 0.0], 0.5, None, [0, 0], 0),
+    ):
+        a = T.diag(T.tensor(diagonal, dtype=T.float64))
+        got = L.lstsq(a, b, rcond=rcond, driver=driver)
+        assert got.rank.item() == rank
+        np.testing.assert_allclose(got.solution.flatten().numpy(), solution, atol=1e-12)
+
+
+def test_singular_matrices_of_a_stack():
+    a = T.eye(3, dtype=T.float64).repeat(3, 1, 1)
+    a[1, -1, -1] = 0
+    for p in (1, -1, float("inf"), "fro", "nuc"):
+        got = L.cond(a, p)
+        assert got[1] == float("inf") and got[0].isfinite() and got[2] == got[0]
+    low = T.tensor([[1.0, 0], [3, 0]], dtype=T.float64)
+    with pytest.raises(L.LinAlgError, match="diagonal element 2 is zero"):
+        T.cholesky_inverse(low)
+    with pytest.raises(L.LinAlgError, match=r"batch element 1\): The diagonal element 1"):
+        T.cholesky_inverse(T.stack([T.eye(2), T.zeros(2, 2)]))
+    assert T.cholesky_inverse(T.zeros(0, 0)).shape == (0, 0)
+
+
+def test_chains_of_one_matrix_and_old_norms():
+    a = drawn((3, 3))
+    assert T.chain_matmul(a).equal(a)
+    near(T.chain_matmul(a, a, a), a @ a @ a)
+    for wrong in ((), (a[0], a), (a, drawn((1, 3, 3)))):
+        with pytest.raises(RuntimeError, match="matrices"):
+            T.chain_matmul(*wrong)
+    x = drawn((2, 3, 4))
+    with pytest.warns(UserWarning, match="matrix_norm"):
+        near(T.nuclear_norm(x, (0, 2), keepdim=True), L.matrix_norm(x, "nuc", (0, 2), keepdim=True))
+    out = T.empty(0, dtype=T.float64)
+    with pytest.warns(UserWarning):
+        assert T.nuclear_norm(a, out=out) is out and T.frobenius_norm(a, (0, 1)).allclose(L.norm(a))
+    near(out, L.matrix_norm(a, "nuc"))
+
+
+def test_einsum_with_lists_of_subscripts():
+    a, b = drawn((2, 3, 4)), drawn((2, 4, 5))
+    near(T.einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3]), a @ b)
+    near(T.einsum(a, [..., 1, 2], [..., 2, 1]), a.mT)
+    near(T.einsum(a, [30, 1, 5], [1, 30]), a.sum(2).T)
+    near(T.einsum(a[0], [0, 1], b[0], [1, 2]), T.einsum("ij,jk", a[0], b[0]))
+    x = a[0].clone().requires_grad_()
+    T.einsum(x, [0, 1], x, [0, 1], []).backward()
+    near(x.grad, 2 * x.detach())
+    with pytest.raises(ValueError, match="from 0 to 51"):
+        T.einsum(a[0], [0, 52])
+    with pytest.raises(TypeError):
+        T.einsum(a, "ij")
+
+
+def test_libraries_may_be_preferred():
+    prefer = T.backends.cuda.preferred_linalg_library
+    before = prefer()
+    assert prefer("cusolver").name == "Cusolver" and prefer() is prefer("cusolver") and prefer(before) is before
+    for wrong in ("magma", "nonsense", 3):
+        with pytest.raises(RuntimeError, match="preferred_linalg_library"):
+            prefer(wrong)
+    assert T.backends.cuda.preferred_blas_library("default").name == "Default"

@@ -179,12 +179,12 @@ _ELSEWHERE = {
     "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler", "_amp_update_scale_": "amp.grad_scaler",
     "alpha_dropout": "nn.functional", "bilinear": "nn.functional", "hash_tensor": "_histograms", "split_with_sizes_copy": "_pieces", "unbind_copy": "_pieces", "histogramdd": "_histograms",
     **dict.fromkeys((
-        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "sparse_compressed_tensor", "sparse_csr_tensor",
+        "sparse_coo_tensor", "_sparse_coo_tensor_unsafe", "_sparse_broadcast_to", "sparse_compressed_tensor", "sparse_csr_tensor",
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "_validate_sparse_coo_tensor_args",
         "_validate_sparse_compressed_tensor_args",
     ), "_sparse"),
     **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
-    **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig"), "_removed"),
+    **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "nuclear_norm", "frobenius_norm"), "_removed"),
     "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
     **dict.fromkeys((
         "_assert_async", "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",

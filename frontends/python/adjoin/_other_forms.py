@@ -1,7 +1,7 @@
 """adjoin._other_forms: calls that no schema takes and PyTorch understands; asked where a call fits no overload.
 
 Numbers among the tensors, as older programs have them: ``x.add_(0.5, y)`` is ``x.add_(y, alpha=0.5)``. Indices as a tensor:
-``tensor_split(x, indices)``. ``stable=None``.
+``tensor_split(x, indices)``. ``stable=None``. Lists of numbers for subscripts: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 """
 
 import warnings
@@ -63,8 +63,30 @@ def _sorted_either_way(op, args, kwargs):
     return op(*args, **{**kwargs, "stable": False})
 
 
+def _letter(n):
+    if n is ...:
+        return "..."
+    if not isinstance(n, int) or not 0 <= n < 52:
+        raise ValueError(f"einsum: subscripts of a list are Ellipsis or numbers from 0 to 51, one is {n!r}")
+    return chr(ord("A") + n if n < 26 else ord("a") + n - 26)
+
+
+def _einsum_of_lists(op, args, kwargs):
+    """einsum with a list of numbers behind each tensor, and one for the result."""
+    if kwargs or len(args) < 2 or not isinstance(args[0], _C.Tensor):
+        return NotImplemented
+    tensors, lists = args[0 : len(args) - len(args) % 2 : 2], args[1::2]
+    if not all(isinstance(t, _C.Tensor) for t in tensors) or not all(isinstance(n, (list, tuple)) for n in lists):
+        return NotImplemented
+    equation = ",".join("".join(map(_letter, numbers)) for numbers in lists)
+    if len(args) % 2:
+        equation += "->" + "".join(map(_letter, args[-1]))
+    return op(equation, list(tensors))
+
+
 _KNOWN = dict.fromkeys((*_SCALED, *_PRODUCTS), _of_an_older_program) | {
     "tensor_split": _split_by_a_tensor, "sort": _sorted_either_way, "argsort": _sorted_either_way,
+    "einsum": _einsum_of_lists,
 }  # fmt: skip
 
 

@@ -1,4 +1,9 @@
-"""adjoin._removed: functions that PyTorch has removed; they say what to use."""
+"""adjoin._removed: functions that PyTorch has removed or is to remove; they say what to use."""
+
+import warnings
+
+from . import _C
+from ._overridden import handed_over, overridden
 
 
 def _removed(name, use):
@@ -20,6 +25,28 @@ eig = _removed("eig", "`torch.linalg.eig`, which gives complex tensors")
 symeig = _removed("symeig", "`torch.linalg.eigh`, which reads the lower triangle unless UPLO='U' is given")
 cholesky = _removed("cholesky", "`torch.linalg.cholesky`, which takes upper, too")
 qr = _removed("qr", "`torch.linalg.qr`, whose mode='complete' is what some=False was")
+
+
+def _norm(name, ord):
+    def norm(input, dim=None, keepdim=False, *, out=None):
+        if overridden(input, out):
+            return handed_over(norm, (input, out), locals())
+        warnings.warn(
+            f"torch.{name} is deprecated: torch.linalg.matrix_norm(input, ord={ord!r}, dim=dim) is its name",
+            stacklevel=2,
+        )
+        places = (-2, -1) if dim is None else dim
+        row = "linalg::matrix_norm" if not isinstance(places, int) and len(places) == 2 else "linalg::vector_norm"
+        if row == "linalg::vector_norm" and ord == "nuc":
+            raise RuntimeError(f"{name}: two dimensions are wanted, dim is {dim}")
+        return _C.find_op(row)(input, ord if row == "linalg::matrix_norm" else 2, places, keepdim, out=out)
+
+    norm.__name__ = norm.__qualname__ = name
+    norm.__doc__ = f"The matrix norm {ord!r} by its old name."
+    return norm
+
+
+nuclear_norm, frobenius_norm = _norm("nuclear_norm", "nuc"), _norm("frobenius_norm", "fro")
 
 
 def xpu(self, *args, **settings):

@@ -92,9 +92,9 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     layout = layout or _C.sparse_coo
     if layout is _C.strided:
         return to_dense(self)
-    if layout is self.layout and blocksize is None:
-        return self
     _checked(layout, (_C.sparse_coo, *_COMPRESSED), "to_sparse")
+    if layout is self.layout and blocksize is None and sparse_dim is None and dense_dim is None:
+        return self
     if sparse_dim is not None:
         if layout is not _C.sparse_coo:
             raise ValueError(f"to_sparse: sparse_dim goes with sparse_coo, the layout is {layout}; use dense_dim")
@@ -104,8 +104,30 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     if layout in _NEEDS_BLOCKS and blocksize is None:
         raise ValueError(f"to_sparse: {layout} needs blocksize, two numbers")
     if self.layout is not _C.strided and (dense_dim is not None and dense_dim != self.dense_dim()):
-        raise ValueError(f"to_sparse: the tensor has {self.dense_dim()} dense dimensions, dense_dim is {dense_dim}")
+        raise RuntimeError(
+            f"to_sparse: the tensor has {self.dense_dim()} dense dimensions, {dense_dim} are asked for; to_dense() and "
+            "to_sparse() again change that"
+        )
     return _op("_::sparse_convert")(self, _NUMBERS[layout], blocksize, dense_dim or 0)
+
+
+def without_elements(shape, number, device):
+    """The sparse tensor without elements that has the shape and dtype of a tensor on `meta`; the layout is a number."""
+    layout = next(known for known, n in _NUMBERS.items() if n == number)
+    size = tuple(shape.shape)
+    values = _C.tensor([], dtype=shape.dtype, device=device or _C.get_default_device())
+    if layout is _C.sparse_coo:
+        places = _op("empty")((len(size), 0), dtype=_C.int64, device=values.device)
+        return _op("_::sparse_coo")(places, values, size, True)
+    if layout in _NEEDS_BLOCKS or len(size) < 2:
+        raise RuntimeError(
+            f"layout={layout}: a tensor without elements is made for sparse_coo, and with 2 dimensions at least for "
+            f"sparse_csr and sparse_csc; its size is {size}. {str(layout).rpartition('.')[2]}_tensor makes others"
+        )
+    lead, lines = size[:-2], size[-2] if layout is _C.sparse_csr else size[-1]
+    begins = _op("zeros")((*lead, lines + 1), dtype=_C.int64, device=values.device)
+    none = _op("empty")((*lead, 0), dtype=_C.int64, device=values.device)
+    return _op("_::sparse_compressed")(begins, none, values.reshape(*lead, 0), size, _NUMBERS[layout])
 
 
 def made_in(made, number):
@@ -113,7 +135,8 @@ def made_in(made, number):
     layout = next(known for known, n in _NUMBERS.items() if n == number)
     if made.layout is _C.strided:
         raise NotImplementedError(
-            f"layout={layout}: only strided tensors are made so far; use {str(layout).rpartition('.')[2]}_tensor, or to_sparse()"
+            f"layout={layout}: zeros and empty are made so, other tensors strided; use "
+            f"{str(layout).rpartition('.')[2]}_tensor, or to_sparse()"
         )
     if made.layout is layout:
         return made
@@ -180,6 +203,39 @@ sparse_csr_tensor = _maker(_C.sparse_csr, "crow_indices", "col_indices")
 sparse_csc_tensor = _maker(_C.sparse_csc, "ccol_indices", "row_indices")
 sparse_bsr_tensor = _maker(_C.sparse_bsr, "crow_indices", "col_indices")
 sparse_bsc_tensor = _maker(_C.sparse_bsc, "ccol_indices", "row_indices")
+
+
+def _coalesced_(self, coalesced):
+    """Says of a COO tensor that its elements are in order, each place once, which is checked, or that nothing is known."""
+    if self.layout is not _C.sparse_coo:
+        raise RuntimeError(f"_coalesced_: COO tensors are coalesced or not, this one is {self.layout}")
+    plain = self.detach()
+    if coalesced:
+        said = _op("_::sparse_coo")(plain._indices(), plain._values(), tuple(self.shape), True)
+    else:
+        said = _op("_::coo_unordered")(plain)
+    plain.copy_(said)
+    return self
+
+
+def new(self, *args, device=None, size=None):
+    """What ``self.new(...)`` makes: a COO tensor of indices, values and a size, or one without elements."""
+    args = args if size is None else (*args, size)
+    settings = {"dtype": self.dtype, "device": device or self.device}
+    if not args:
+        args = ((0,),)
+    if len(args) > 1 and all(isinstance(n, int) for n in args):
+        args = (args,)
+    elif isinstance(args[0], int):
+        args = ((args[0],),)
+    if len(args) == 1 and isinstance(args[0], _C.Tensor):
+        return args[0].detach()
+    return sparse_coo_tensor(*args, **settings)
+
+
+def _sparse_broadcast_to(input, size):
+    """A COO tensor of another size: along dimensions of size 1, and new ones in front, its elements are repeated."""
+    return _op("_::sparse_repeat")(input, tuple(size))
 
 
 def with_values(self, values):

@@ -369,6 +369,10 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 
 def _new_legacy(self, *args, device=None, size=None):
     """An uninitialised tensor of a size, or one with the data, of this one's dtype."""
+    if self.layout is not _C.strided:
+        from ._sparse import new
+
+        return new(self, *args, device=device, size=size)
     args = args if size is None else tuple(size)
     if args and all(type(n) is int for n in args):
         return _C.find_op("empty")(args, dtype=self.dtype, device=device or self.device)
@@ -647,6 +651,7 @@ _METHODS = {
     "to_padded_tensor": _to_padded_tensor,
     "chalf": _chalf,
     "to_sparse_coo": lambda self: self.to_sparse(),
+    "_coalesced_": _late("_coalesced_", "._sparse"),
     **{name: _late(name, "._sparse_products") for name in ("smm", "sspaddmm")},
     **{name: _late("_of_one_size", "._sparse_products") for name in ("sparse_resize_", "sparse_resize_and_clear_")},
     **{name: _late(name, "._removed") for name in ("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "xpu")},

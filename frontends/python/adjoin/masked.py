@@ -8,6 +8,7 @@ import builtins
 import math
 
 from . import _C
+from ._masked_tensor import MaskedTensor, _checked, plain, wrap
 
 _op = _C.find_op
 
@@ -98,7 +99,7 @@ def _parts(input, mask, dtype=None):
     """The numbers and their mask, of one shape; a MaskedTensor brings a mask, and both must hold."""
     if isinstance(input, MaskedTensor):
         mask = input._mask if mask is None else input._mask & mask
-        input = input._data
+        input = plain(input)
     if dtype is not None:
         input = input.to(dtype)
     if mask is None:
@@ -114,7 +115,7 @@ def _given(input, made, mask, dim, keepdim):
     if not isinstance(input, MaskedTensor):
         return made
     _, full = _parts(input, mask)
-    return MaskedTensor(made, full.any(_dims(dim, full), keepdim=keepdim) if full.dim() else full)
+    return wrap(made, full.any(_dims(dim, full), keepdim=keepdim) if full.dim() else full)
 
 
 def _of_sparse(kind, input, mask, dim, keepdim, dtype, identity):
@@ -260,7 +261,7 @@ def _scan(name, identity):
     def scan(input, dim, *, dtype=None, mask=None):
         x, m = _parts(input, mask, dtype)
         made = getattr(x.where(m, x.new_full((), identity)), name)(dim, dtype=x.dtype)
-        return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+        return wrap(made, m) if isinstance(input, MaskedTensor) else made
 
     scan.__name__ = scan.__qualname__ = name
     scan.__doc__ = f"{name} of the elements under the mask; the others count as {identity}."
@@ -275,7 +276,7 @@ def _share(name, identity):
         x, m = _parts(input, mask, dtype)
         filled = x.where(m, x.new_full((), identity))
         made = filled.neg().softmax(dim) if name == "softmin" else getattr(filled, name)(dim)
-        return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+        return wrap(made, m) if isinstance(input, MaskedTensor) else made
 
     share.__name__ = share.__qualname__ = name
     share.__doc__ = f"{name} of the elements under the mask; NaN where there is none along the dimension."
@@ -294,7 +295,7 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     x, m = _parts(input, mask, dtype)
     x = x.where(m, x.new_zeros(()))
     made = x / _op("linalg::vector_norm")(x, ord, (dim,), keepdim=True).clamp(min=eps)
-    return MaskedTensor(made, m) if isinstance(input, MaskedTensor) else made
+    return wrap(made, m) if isinstance(input, MaskedTensor) else made
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
@@ -303,139 +304,18 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     first, second = (x.where(m, x.new_full((), -math.inf)) for x, m in sides)
     made = first.logaddexp(second)
     masked = isinstance(input, MaskedTensor) or isinstance(other, MaskedTensor)
-    return MaskedTensor(made, sides[0][1] | sides[1][1]) if masked else made
-
-
-class MaskedTensor:
-    """Numbers of which a mask says which count. An element of a result counts where it does in all operands."""
-
-    def __init__(self, data, mask, requires_grad=False):
-        if not isinstance(data, _C.Tensor) or not isinstance(mask, _C.Tensor):
-            raise TypeError("MaskedTensor: data and mask must be tensors")
-        if mask.dtype is not _C.bool:
-            raise TypeError(f"MaskedTensor: the mask must be bool, it is {mask.dtype}")
-        if data.shape != mask.shape:
-            raise ValueError(
-                f"MaskedTensor: data and mask must have one shape, they have {tuple(data.shape)} and {tuple(mask.shape)}"
-            )
-        self._data, self._mask = (data.detach().requires_grad_() if requires_grad else data), mask
-
-    shape = property(lambda self: self._data.shape)
-    dtype = property(lambda self: self._data.dtype)
-    device = property(lambda self: self._data.device)
-    layout = property(lambda self: self._data.layout)
-    ndim = property(lambda self: self._data.dim())
-    requires_grad = property(lambda self: self._data.requires_grad)
-
-    @property
-    def grad(self):
-        """The gradient of the elements that count."""
-        return None if self._data.grad is None else MaskedTensor(self._data.grad, self._mask)
-
-    def get_data(self):
-        """The numbers, those that do not count among them."""
-        return self._data
-
-    def get_mask(self):
-        """Which of the numbers count."""
-        return self._mask
-
-    def to_tensor(self, value):
-        """A tensor with ``value`` where a number does not count."""
-        return self._data.where(self._mask, self._data.new_full((), value))
-
-    def is_masked_tensor(self):
-        return True
-
-    def requires_grad_(self, on=True):
-        self._data.requires_grad_(on)
-        return self
-
-    def detach(self):
-        return MaskedTensor(self._data.detach(), self._mask)
-
-    def backward(self, gradient=None):
-        """backward of the numbers that count."""
-        if gradient is None:
-            gradient = self._data.new_ones(self.shape)
-        elif isinstance(gradient, MaskedTensor):
-            gradient = gradient.to_tensor(0)
-        self._data.backward(gradient.where(self._mask, gradient.new_zeros(())))
-
-    def _filled(self, f):
-        """f of data and mask alike: what moves elements."""
-        return MaskedTensor(f(self._data), f(self._mask))
-
-    def __getitem__(self, key):
-        return self._filled(lambda t: t[key])
-
-    def __len__(self):
-        return len(self._data)
-
-    def __repr__(self):
-        where = self._mask.tolist()
-
-        def text(data, mask):
-            if isinstance(data, list):
-                return "[" + ", ".join(text(d, m) for d, m in zip(data, mask, strict=True)) + "]"
-            return f"{data:.4f}" if mask and isinstance(data, float) else str(data) if mask else "--"
-
-        return f"MaskedTensor({text(self._data.tolist(), where)})"
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        reduction = globals().get(name) if name in __all__ else None
-        if callable(reduction) and name not in ("masked_tensor", "as_masked_tensor", "MaskedTensor"):
-            return lambda *args, **settings: reduction(self, *args, **settings)
-        if name in _MOVES:
-            return lambda *args, **settings: self._filled(lambda t: getattr(t, name)(*args, **settings))
-        return lambda *args, **settings: _elementwise(name, self, *args, **settings)
-
-
-# What moves elements and computes nothing.
-_MOVES = frozenset(("reshape", "view", "transpose", "permute", "expand", "squeeze"))
-_MOVES |= frozenset(("unsqueeze", "flatten", "t", "contiguous", "clone", "flip"))
-
-
-def _elementwise(name, *args, **settings):
-    infos = _C.op_info(name)
-    kind = infos[0]["kind"] if infos else ""
-    if not kind.startswith(("unary", "binary", "pointwise", "compare")):
-        raise NotImplementedError(
-            f"MaskedTensor: {name} is not there for masked tensors; use get_data() or to_tensor(value)"
-        )
-    masks = [x._mask for x in args if isinstance(x, MaskedTensor)]
-    made = _op(name)(*(x._data if isinstance(x, MaskedTensor) else x for x in args), **settings)
-    mask = masks[0]
-    for other in masks[1:]:
-        mask = mask & other
-    return MaskedTensor(made, mask.expand(made.shape))
-
-
-def _operator(name, swapped=False):
-    def operate(self, *other):
-        return _elementwise(name, *(reversed((self, *other)) if swapped else (self, *other)))
-
-    return operate
-
-
-for _word, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow")):
-    setattr(MaskedTensor, f"__{_word}__", _operator(_name))
-    setattr(MaskedTensor, f"__r{_word}__", _operator(_name, swapped=True))
-for _name in ("neg", "abs", *("lt", "le", "gt", "ge"), *("eq", "ne")):
-    setattr(MaskedTensor, f"__{_name}__", _operator(_name))
-MaskedTensor.__hash__ = object.__hash__
+    return wrap(made, sides[0][1] | sides[1][1]) if masked else made
 
 
 def masked_tensor(data, mask, requires_grad=False):
     """A MaskedTensor of copies of data and mask."""
-    return MaskedTensor(data.detach().clone(), mask.detach().clone(), requires_grad)
+    return MaskedTensor(data, mask, requires_grad)
 
 
 def as_masked_tensor(data, mask):
-    """A MaskedTensor of data and mask themselves; gradients go to data."""
-    return MaskedTensor(data, mask)
+    """A MaskedTensor of copies of data and mask; gradients go to data."""
+    data, mask = _checked(data, mask)
+    return wrap(data.clone(), mask.detach().clone())
 
 
 def is_masked_tensor(obj):

@@ -190,6 +190,10 @@ def load(
     if weights_only is False and pickle_module is None and sys.modules.get("torch") is adjoin:
         pickle_module = pickle
     weights_only = pickle_module is None if weights_only is None else weights_only
+    if weights_only and pickle_load_args.get("encoding") == "bytes":
+        raise NotImplementedError(
+            'load: encoding="bytes" is there where the file is trusted: give weights_only=False; else its strings are UTF-8'
+        )
     if map_location is not None and not callable(map_location) and not isinstance(map_location, dict):
         map_location = adjoin.device(map_location)
     is_path = isinstance(f, (str, bytes, os.PathLike))

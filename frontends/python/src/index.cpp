@@ -132,6 +132,13 @@ int assign(PyObject* self, PyObject* key, PyObject* value) {
   bool is_number = as_number(value, &number, scratch);
   if (PyErr_Occurred()) return -1;
   aj_tensor* t = tensor_of(self);
+  if (const int32_t l = layout_of(t); unlikely(l != AJ_LAYOUT_STRIDED && l != AJ_LAYOUT_OPAQUE)) {
+    // What an index gives is no window into it: the write would be lost.
+    PyErr_SetString(PyExc_TypeError,
+                    "Cannot assign to a sparse tensor; make one of changed indices and values, or "
+                    "write to to_dense()");
+    return -1;
+  }
   if (PyLong_CheckExact(key) && t->dl.ndim > 0) {
     HeldTensor row(call_row(select_row, t, int64_t{0}, int64_t{PyLong_AsLongLong(key)}));
     return row && assign_view(row.get(), value, is_number ? &number : nullptr) ? 0 : -1;

@@ -273,6 +273,31 @@ static bool is_sparse(PyObject* out) {
   return layout != AJ_LAYOUT_STRIDED && layout != AJ_LAYOUT_OPAQUE && layout != AJ_LAYOUT_JAGGED;
 }
 
+// zeros and empty of a sparse layout keep no element: what runs makes a shape, on `meta`. The
+// result is the device where the caller wants it, NULL where the op makes elements.
+static PyObject* lay_out_on_meta(const Program& p, Frame& f) {
+  auto info = sized<aj_op_info>();
+  if (failed(dispatch->op_info(p.op, &info))) return nullptr;
+  const std::string_view name = view(info.name);
+  if (!name.ends_with("zeros") && !name.ends_with("empty") && name != "zeros_like") return nullptr;
+  const aj_value& first = f.values[0];
+  aj_value where{AJ_NONE, 0, {0}};
+  if (first.tag == AJ_TENSOR) {
+    if (layout_of(first.v.tensor) != AJ_LAYOUT_STRIDED) return nullptr;
+    where.tag = AJ_DEVICE, where.v.device = first.v.tensor->dl.device;
+  }
+  for (int i = 0; i < p.nparams; ++i) {
+    if (p.params[i].kind != AJ_PARAM_DEVICE) continue;
+    int32_t type = 0;
+    if (failed(core->device_find(str("meta"), &type))) return nullptr;
+    aj_value meta{AJ_DEVICE, 0, {0}};
+    meta.v.device = DLDevice{DLDeviceType(type), 0};
+    if (f.values[i].tag == AJ_DEVICE) where = f.values[i];
+    f.values[i] = meta;
+  }
+  return take_value(where);
+}
+
 PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
   if (unlikely(f.out != nullptr && (p.puts || is_sparse(f.out)))) return run_and_put(p, f);
   aj_value rets[kMaxResults];
@@ -285,6 +310,11 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
     rets[0].v.tensor = tensor_of(in_place);
   } else if (unlikely(f.out != nullptr) && !set_out(p, f.out, rets)) {
     return nullptr;
+  }
+  Ref where;
+  if (unlikely(f.wishes >> kLayoutBits)) {
+    where = Ref(lay_out_on_meta(p, f));
+    if (!where && PyErr_Occurred()) return nullptr;
   }
   if (wants_line(f.keys) || makes_elsewhere(p, f)) note_line();
   if (aj_status* s = dispatch->call(p.op, f.values, p.nparams, rets, p.nresults);
@@ -299,6 +329,12 @@ PyObject* run(const Program& p, Frame& f, PyObject* in_place) {
     return Py_NewRef(in_place);
   }
   PyObject* result = results(p, rets);
+  if (unlikely(where && result)) {
+    Ref shape(result), layout(PyLong_FromLong(f.wishes >> kLayoutBits));
+    PyObject* args[] = {shape.get(), layout.get(), where.get()};
+    result = layout ? call_helper("adjoin._sparse", "without_elements", args, 3) : nullptr;
+    f.wishes &= kWantsGrad | kWantsPinned;
+  }
   return f.wishes ? grant(result, f.wishes) : result;
 }
 

@@ -163,3 +163,6 @@ def test_text_of_python_2_is_given_as_bytes():
     )
     text, tensor = adjoin.load(io.BytesIO(two), pickle_module=pickle, encoding="bytes")
     assert text == b"a" and tensor.tolist() == [0]
+    assert adjoin.load(io.BytesIO(two), encoding="latin1")[0] == "a"
+    with pytest.raises(NotImplementedError, match="weights_only=False"):  # not text where bytes are asked for
+        adjoin.load(io.BytesIO(two), weights_only=True, encoding="bytes")

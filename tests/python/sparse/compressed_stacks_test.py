@@ -81,7 +81,7 @@ def test_computed_with(layout):
     leaf = s.detach().requires_grad_()
     (leaf * 2).sum().backward()
     assert adjoin.equal(leaf.grad.to_dense()[x != 0], adjoin.full_like(x[x != 0], 2))
-    for refused in (lambda: s @ adjoin.ones(2, 6, 1, dtype=x.dtype), lambda: s.sum(0), lambda: s.transpose(-1, -2)):
+    for refused in (lambda: s @ adjoin.ones(2, 6, 1, dtype=x.dtype), lambda: s.sum(0), lambda: s.transpose(0, 1)):
         with pytest.raises((NotImplementedError, RuntimeError)):
             refused()
 
@@ -140,3 +140,89 @@ def test_wrong_parts():
             adjoin.sparse_csr_tensor(*parts, (2, 2, 2))
     with pytest.raises(RuntimeError, match="size"):
         adjoin.sparse_csr_tensor(rows, columns, values, (2, 2))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+def test_dense_stacks_convert_and_come_back(layout, lead):
+    kind, x = getattr(adjoin, layout), dense(*lead)
+    blocks = {"blocksize": (2, 2)}
+    s = x.to_sparse(layout=kind, **(blocks if "_bs" in layout else {}))
+    assert s.layout is kind and s.to_dense().equal(x)
+    for other in LAYOUTS:
+        made = s.to_sparse(layout=getattr(adjoin, other), **(blocks if "_bs" in other else {}))
+        assert made.layout is getattr(adjoin, other) and made.to_dense().equal(x)
+    empty = adjoin.zeros(0, 4, 6).to_sparse(layout=kind, **(blocks if "_bs" in layout else {}))
+    assert empty.shape == (0, 4, 6) and empty.to_dense().shape == (0, 4, 6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_uneven_stacks_are_refused(layout):
+    x = dense(2)
+    x[1] = 0
+    with pytest.raises(RuntimeError, match="as many elements each"):
+        x.to_sparse(layout=getattr(adjoin, layout), **({"blocksize": (2, 2)} if "_bs" in layout else {}))
+
+
+def gradients(s, f):
+    """The gradient of a weighted sum of f, through a sparse tensor and through the dense one at its places."""
+    p, q = s.detach().clone().requires_grad_(), s.to_dense().requires_grad_()
+    weights = adjoin.arange(float(f(q).numel())).reshape(f(q).shape).double() + 1
+    (f(p).to_dense() * weights).sum().backward()
+    (f(q) * weights).sum().backward()
+    assert p.grad.layout is s.layout
+    return p.grad.to_dense(), q.grad * (s.to_dense() != 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_matrix_row_or_dense_part_is_selected(layout):
+    s, x = stack(layout, 2, 3), dense(2, 3)
+    assert s.select(0, 1).to_dense().equal(x[1]) and s.select(1, -1).to_dense().equal(x[:, -1])
+    one = s[0, 1]
+    assert one.layout is s.layout and one.select(0, 1).to_dense().equal(x[0, 1, 1])
+    assert one.select(1, 2).to_dense().equal(x[0, 1, :, 2]) and s[1, 2, 0, 3].item() == x[1, 2, 0, 3]
+    assert one.select(0, 1).is_coalesced() and one.select(1, 2).indices()[0].diff().gt(0).all()
+    for whole, f in ((s, lambda t: t.select(0, 1)), (one, lambda t: t.select(0, 1)), (one, lambda t: t.select(1, 2))):
+        ours, wanted = gradients(whole, f)
+        assert ours.equal(wanted)
+    with pytest.raises(NotImplementedError, match="select a matrix first"):
+        s.select(2, 0)
+    with pytest.raises(IndexError, match="out of range"):
+        s.select(0, 2)
+    blocks = {"blocksize": (2, 2)} if "_bs" in layout else {}
+    parts = (x[0, 0].unsqueeze(-1) * adjoin.tensor([1.0, 2.0, 3.0]).double()).to_sparse(
+        layout=s.layout, dense_dim=1, **blocks
+    )
+    assert parts.select(2, 1).to_dense().equal(2 * x[0, 0])
+    ours, wanted = gradients(parts, lambda t: t.select(2, 1))
+    assert ours.equal(wanted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_stacks_are_copied_and_transposed(layout):
+    s, x = stack(layout, 2, 3), dense(2, 3)
+    assert adjoin.zeros_like(s).copy_(s).to_dense().equal(x)
+    assert s.transpose(-1, -2).to_dense().equal(x.transpose(-1, -2)) and s.mT.layout is not s.layout
+    assert s.transpose(0, 1).to_dense().equal(x.transpose(0, 1)) and s.transpose(0, 1).layout is s.layout
+    with pytest.raises(RuntimeError, match="apart"):
+        s.transpose(1, 2)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_values_have_gradients_at_other_places(layout):
+    s = stack(layout, 2)
+    first, second = ("crow", "col") if layout in ("sparse_csr", "sparse_bsr") else ("ccol", "row")
+    places = [getattr(s, f"{n}_indices")() for n in (first, second)]
+    made = lambda v: getattr(adjoin, f"{layout}_tensor")(*places, v, (2, 4, 6)).to_dense(masked_grad=False)
+    assert adjoin.autograd.gradcheck(made, (s.values().clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_like_factories_keep_places(layout):
+    s = stack(layout, 2)
+    assert adjoin.ones_like(s).to_dense().equal((s.to_dense() != 0).double())
+    assert adjoin.full_like(s, 3, dtype=adjoin.int32).values().tolist() == (s.values() * 0 + 3).int().tolist()
+    assert adjoin.empty_like(s)._nnz() == s._nnz() and adjoin.zeros_like(s)._nnz() == 0
+    t = s.clone().fill_(7)
+    assert t.values().eq(7).all() and s.values().ne(7).any()
+    assert s.to("meta")._nnz() == 0 and s.to("meta").shape == s.shape and s.to("meta").layout is s.layout

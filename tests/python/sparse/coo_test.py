@@ -493,3 +493,94 @@ def test_principal_directions_of_a_sparse_matrix():
     want = adjoin.linalg.svdvals(dense - dense.mean(0))[:3]
     made = adjoin.pca_lowrank(dense.to_sparse(), q=3)[1]
     adjoin.testing.assert_close(made, want)
+
+
+def test_writes_through_an_index_are_refused():
+    for s in (adjoin.eye(3).to_sparse(), adjoin.eye(3).to_sparse_csr()):
+        for key in (0, (0, 0), slice(1), (0, adjoin.tensor([1])), adjoin.eye(3).bool()):
+            with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+                s[key] = 9.0
+        assert s.to_dense().equal(adjoin.eye(3))
+
+
+def test_new_makes_what_the_tensor_is():
+    s = adjoin.tensor([[0, 2.0], [3, 0]], dtype=adjoin.float64).to_sparse()
+    made = s.new(s.indices(), s.values(), s.shape)
+    assert made.layout is adjoin.sparse_coo and made.to_dense().equal(s.to_dense()) and made.dtype is adjoin.float64
+    assert s.new(s.indices(), s.values()).shape == (2, 2) and s.new(4, 5).shape == (4, 5) and s.new(4, 5)._nnz() == 0
+    assert s.new().shape == (0,) and s.new().is_sparse
+
+
+def test_zeros_and_empty_in_sparse_layouts():
+    for make in (adjoin.zeros, adjoin.empty, adjoin.ones(1).new_zeros, adjoin.ones(1).new_empty):
+        s = make((3, 10**6, 10**6), layout=adjoin.sparse_coo, dtype=adjoin.int32)  # more than memory holds
+        assert s.layout is adjoin.sparse_coo and s._nnz() == 0 and s.dtype is adjoin.int32 and s.is_coalesced()
+        t = make((2, 3, 4), layout=adjoin.sparse_csc)
+        assert (
+            t.layout is adjoin.sparse_csc
+            and t.ccol_indices().shape == (2, 5)
+            and t.to_dense().equal(adjoin.zeros(2, 3, 4))
+        )
+    s = adjoin.zeros(2, 3, layout=adjoin.sparse_csr, requires_grad=True)
+    assert s.requires_grad and s.crow_indices().tolist() == [0, 0, 0]
+    assert adjoin.zeros_like(adjoin.ones(2, 3, dtype=adjoin.float64), layout=adjoin.sparse_coo).dtype is adjoin.float64
+    with pytest.raises(RuntimeError, match="sparse_bsr"):
+        adjoin.zeros(2, 3, layout=adjoin.sparse_bsr)
+    with pytest.raises(NotImplementedError, match="zeros and empty"):
+        adjoin.ones(2, 3, layout=adjoin.sparse_coo)
+
+
+def test_coalesced_is_said_and_checked():
+    s = adjoin.sparse_coo_tensor([[0, 0, 1]], [1.0, 2.0, 3.0], (2,))
+    assert s._coalesced_(False) is s and not s.is_coalesced()
+    with pytest.raises(RuntimeError, match="rise"):
+        s._coalesced_(True)
+    t = adjoin.sparse_coo_tensor([[0, 1]], [1.0, 3.0], (2,))._coalesced_(True)
+    assert t.is_coalesced() and t.indices().tolist() == [[0, 1]]
+    c = t.coalesce()._coalesced_(False)
+    assert not c.is_coalesced() and c.coalesce().values().tolist() == [1.0, 3.0]
+    one = adjoin.tensor([0.0, 2.0]).to_sparse()._coalesced_(False)
+    assert not one.is_coalesced() and one.coalesce().values().tolist() == [2.0]
+    for wrong in (adjoin.eye(2).to_sparse_csr(), adjoin.ones(2)):
+        for ask in ("is_coalesced", "coalesce", "indices"):
+            with pytest.raises(RuntimeError):
+                getattr(wrong, ask)()
+
+
+def test_sparse_factors_are_repeated():
+    d = adjoin.arange(1.0, 25.0, dtype=adjoin.float64).reshape(4, 2, 3)
+    dense = adjoin.tensor([[[1.0, 0.0, 2.0]]], dtype=adjoin.float64)
+    for sparse_dim in (1, 2, 3):
+        s = dense.to_sparse(sparse_dim)
+        for made in (s * d, d * s):
+            assert made.is_sparse and made.to_dense().equal(dense * d)
+        whole = adjoin._sparse_broadcast_to(s, (4, 2, 3))
+        assert whole.to_dense().equal(dense.expand(4, 2, 3)) and whole.is_coalesced()
+        p, q = s.clone().requires_grad_(), d.clone().requires_grad_()
+        adjoin.sparse.sum(p * q * d).backward()
+        kept = dense != 0 if sparse_dim == 3 else adjoin.ones_like(dense)  # dense dimensions are kept whole
+        assert p.grad.to_dense().equal((d * d).sum((0, 1)).reshape(1, 1, 3) * kept)
+        assert adjoin.allclose(q.grad.to_dense() if q.grad.is_sparse else q.grad, dense * d)
+    middle = adjoin.tensor([[[1.0], [3.0]]]).to_sparse()  # a repeated dimension behind one that stays
+    again = adjoin._sparse_broadcast_to(middle, (2, 2, 3))
+    assert again.to_dense().equal(middle.to_dense().expand(2, 2, 3)) and again.coalesce().is_coalesced()
+    assert (adjoin.zeros(1, 3).to_sparse() * adjoin.ones(2, 3)).shape == (2, 3)
+
+
+def test_rows_any_and_floor_division():
+    x = adjoin.tensor([[5.0, 0.0], [-3.0, 7.0]])
+    s = x.to_sparse()
+    assert [row.to_dense().tolist() for row in s] == x.tolist() and (s // 2).to_dense().equal(x // 2)
+    assert s.any().item() is True and adjoin.zeros(2, 2).to_sparse().any().item() is False
+    y = s.detach().clone().requires_grad_()
+    sum((row.to_dense() * adjoin.tensor([2.0, 4.0])).sum() for row in y).backward()
+    assert y.grad.to_dense().tolist() == [[2.0, 0.0], [2.0, 4.0]]
+    with pytest.raises(RuntimeError, match="numbers"):
+        s // x
+
+
+def test_to_sparse_keeps_the_sparse_dimensions_or_refuses():
+    s = adjoin.ones(2, 3).to_sparse()
+    assert s.to_sparse() is s and s.to_sparse(2).sparse_dim() == 2
+    with pytest.raises(RuntimeError, match="dense dimensions"):
+        s.to_sparse(1)

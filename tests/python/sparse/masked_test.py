@@ -1,6 +1,8 @@
 """tests/python/sparse/masked_test.py: reductions under a mask beside the same over what the mask leaves, and masked tensors."""
 
+import copy
 import math
+import pickle
 import random
 
 import adjoin
@@ -100,33 +102,107 @@ def test_whole_numbers_and_masks_that_broadcast():
 
 
 def test_masked_tensors():
-    x, y = adjoin.tensor([[1.0, 2.0], [3.0, 4.0]]), adjoin.tensor([[10.0, 20.0], [30.0, 40.0]])
-    a = masked.masked_tensor(x, adjoin.tensor([[True, False], [True, True]]))
-    b = masked.masked_tensor(y, adjoin.tensor([[True, True], [False, True]]))
-    s = a + b  # an element counts where it does in both
-    assert s.get_mask().tolist() == [[True, False], [False, True]] and s.to_tensor(0).tolist() == [[11, 0], [0, 44]]
-    assert (2 * a - 1).to_tensor(0).tolist() == [[1, 0], [5, 7]] and (-a).to_tensor(7).tolist() == [[-1, 7], [-3, -4]]
-    assert a.exp().get_mask().tolist() == a.get_mask().tolist() and (a > 2).to_tensor(False).tolist() == [
-        [False, False],
-        [True, True],
-    ]
-    total = a.sum(1)
-    assert total.to_tensor(-1).tolist() == [1, 7] and a.mean().get_data().item() == pytest.approx(8 / 3)
-    assert a[1].to_tensor(0).tolist() == [3, 4] and a.transpose(0, 1).to_tensor(0).tolist() == [[1, 3], [0, 4]]
+    x, k = adjoin.tensor([[1.0, 2.0], [3.0, 4.0]]), adjoin.tensor([[True, False], [True, True]])
+    a = masked.masked_tensor(x, k)
+    b = masked.masked_tensor(x * 10, k)
+    assert isinstance(a, adjoin.Tensor) and masked.is_masked_tensor(a) and not masked.is_masked_tensor(x)
+    s = adjoin.add(a, b)
     assert (
-        repr(a) == "MaskedTensor([[1.0000, --], [3.0000, 4.0000]])"
-        and masked.is_masked_tensor(a)
-        and not masked.is_masked_tensor(x)
+        s.get_mask().equal(k)
+        and s.to_tensor(0).tolist() == [[11, 0], [33, 44]]
+        and (a + b).to_tensor(0).equal(s.to_tensor(0))
     )
-    assert masked.softmax(a, 1).to_tensor(0)[0].tolist() == [1, 0] and a.shape == (2, 2) and a.dtype is adjoin.float32
-    x.requires_grad_()
-    m = masked.as_masked_tensor(x, adjoin.tensor([[True, False], [True, True]]))
-    (m * m).sum().backward()
-    assert x.grad.tolist() == [[2, 0], [6, 8]] and m.grad.to_tensor(-1).tolist() == [[2, -1], [6, 8]]
-    with pytest.raises(NotImplementedError, match="to_tensor"):
-        a.matmul(a)
-    with pytest.raises(ValueError, match="one shape"):
+    assert (2 * a - 1).to_tensor(0).tolist() == [[1, 0], [5, 7]] and (-a).to_tensor(7).tolist() == [[-1, 7], [-3, -4]]
+    assert (a + x).to_tensor(0).tolist() == [[2, 0], [6, 8]] and (1 / a).to_tensor(0)[1, 1] == 0.25
+    assert a.exp().get_mask().equal(k) and (a > 2).to_tensor(False).tolist() == [[False, False], [True, True]]
+    assert (
+        adjoin.nn.functional.relu(-a).to_tensor(9).tolist() == [[0, 9], [0, 0]] and a.double().dtype is adjoin.float64
+    )
+    total = a.sum(1)
+    assert total.to_tensor(-1).tolist() == [1, 7] and adjoin.mean(a).get_data().item() == pytest.approx(8 / 3)
+    assert a.amax(0).to_tensor(0).tolist() == [3, 4] and a.argmax(1).to_tensor(-1).tolist() == [0, 1]
+    assert a[1].to_tensor(0).tolist() == [3, 4] and a.transpose(0, 1).to_tensor(0).tolist() == [[1, 3], [0, 4]]
+    assert adjoin.stack([a, b]).to_tensor(0)[1].tolist() == [[10, 0], [30, 40]] and a.unbind(0)[0].to_tensor(
+        5
+    ).tolist() == [1, 5]
+    assert repr(a) == "MaskedTensor([[1.0000, --], [3.0000, 4.0000]])" == f"{a}"
+    assert adjoin.softmax(a, 1).to_tensor(0)[0].tolist() == [1, 0] and a.shape == (2, 2) and a.dtype is adjoin.float32
+    same = a.add_(a)
+    assert same is a and a.to_tensor(0).tolist() == [[2, 0], [6, 8]] and x[0, 0] == 1  # data are copied
+    back = pickle.loads(pickle.dumps(a))
+    assert back.to_tensor(0).equal(a.to_tensor(0)) and copy.deepcopy(b).get_mask().equal(k)
+    truths = masked.masked_tensor(adjoin.tensor([True, False, False]), adjoin.tensor([True, True, False]))
+    assert not truths.all().get_data() and (~truths).to_tensor(False).tolist() == [False, True, False]
+
+
+def test_masked_tensors_refuse():
+    x, k = adjoin.ones(2, 2), adjoin.tensor([[True, False], [True, True]])
+    a = masked.masked_tensor(x, k)
+    for call in (lambda: a.matmul(a), lambda: a.max(), lambda: adjoin.sort(a)):
+        with pytest.raises(TypeError, match="to_tensor"):
+            call()
+    for call in (lambda: a + masked.masked_tensor(x, ~k), lambda: a.mul_(masked.masked_tensor(x, ~k))):
+        with pytest.raises(ValueError, match="Input masks must match"):
+            call()
+    with pytest.raises(ValueError, match="dim"):
         masked.masked_tensor(x, adjoin.tensor([True]))
+    with pytest.raises(ValueError, match="size"):
+        masked.masked_tensor(x, k[:, :1])
+    for data, mask in (
+        (0, k),
+        (x, 0),
+        (a, k),
+        (x, a),
+        (x, x),
+        (x.to_sparse(), k),
+        (x.to_sparse_csc(), k.to_sparse_csc()),
+    ):
+        with pytest.raises(TypeError):
+            masked.masked_tensor(data, mask)
+    with pytest.raises(ValueError, match="indices"):
+        masked.masked_tensor(adjoin.eye(2).to_sparse(), adjoin.eye(2).flip(0).bool().to_sparse())
+    with pytest.warns(UserWarning, match="not recommended"):
+        masked.masked_tensor(x.clone().requires_grad_(), k)
+
+
+def test_gradients_of_masked_tensors():
+    x, k = adjoin.tensor([[1.0, math.nan], [3.0, 4.0]]), adjoin.tensor([[True, False], [True, True]])
+    m = masked.masked_tensor(x, k, requires_grad=True)
+    (m * m).sum().backward()
+    assert m.is_leaf and m.grad.to_tensor(-1).tolist() == [[2, -1], [6, 8]] and m.grad.get_mask().equal(k)
+    y = x.nan_to_num().requires_grad_()
+    n = masked.as_masked_tensor(y, k)
+    n.exp().mean(1).sum().backward()
+    assert adjoin.allclose(y.grad, y.detach().exp() * k / k.sum(1, keepdim=True)) and n.grad_fn is not None
+    c = x < 2
+    p, q = (
+        masked.masked_tensor(x, c, requires_grad=True),
+        masked.masked_tensor(adjoin.ones(2, 2), ~c, requires_grad=True),
+    )
+    both = adjoin.where(c, adjoin.exp(p), q * 5)
+    both.sum().backward()
+    assert both.get_mask().all() and both.get_data()[1].tolist() == [5, 5]
+    assert p.grad.to_tensor(0)[0, 0] == pytest.approx(math.e) and q.grad.to_tensor(0).tolist() == [[0, 5], [5, 5]]
+
+
+@pytest.mark.parametrize("layout", [adjoin.sparse_coo, adjoin.sparse_csr])
+def test_masked_tensors_of_sparse_data(layout):
+    x, k = adjoin.tensor([[1.0, 2.0], [3.0, 4.0]]), adjoin.tensor([[True, False], [False, True]])
+    keep = k.to_sparse(layout=layout)
+    m = masked.masked_tensor(x.sparse_mask(keep), keep, requires_grad=True)
+    assert m.layout is layout and m.exp().to_tensor(0).equal(x.exp() * k) and (m + m).layout is layout
+    assert m.sum().get_data() == 5 and m.amax().get_data() == 4
+    m.to_dense().sum().backward()
+    assert m.grad.layout is layout and m.grad.to_dense().to_tensor(0).equal(k.float())
+    n = masked.masked_tensor(x, k, requires_grad=True)
+    made = n.to_sparse() if layout is adjoin.sparse_coo else n.to_sparse_csr()
+    assert made.layout is layout and made.get_mask().to_dense().equal(k)
+    (made.to_dense() * 2).sum().backward()
+    assert n.grad.to_tensor(0).equal(2 * k.float())
+    with pytest.raises(ValueError, match="sparse data"):
+        m.is_contiguous()
+    with pytest.raises(ValueError, match="as a whole"):
+        m.sum(0)
 
 
 def test_dimensions_that_are_not_there():
@@ -183,3 +259,13 @@ def test_what_stands_for_an_element_that_is_left_out():
     assert masked._reduction_identity("var", x.float()) is None
     with pytest.raises(NotImplementedError):
         masked._reduction_identity("sort", x)
+
+
+def test_masked_tensors_take_other_names_of_ops():
+    x, k = adjoin.tensor([0.1, 0.2, 0.3]), adjoin.tensor([True, False, True])
+    a = masked.masked_tensor(x, k)
+    for name in ("arctanh", "negative", "absolute", "deg2rad", "positive", "sgn", "angle", "fix", "arcsinh"):
+        assert getattr(adjoin, name)(a).to_tensor(0).equal(getattr(adjoin, name)(x) * k), name
+    assert adjoin.greater(a, 0.2).to_tensor(False).tolist() == [False, False, True]
+    sparse = masked.masked_tensor(x.sparse_mask(k.to_sparse()), k.to_sparse())
+    assert sparse.argmax().get_data().item() == 2  # among all places, not among those that are kept

@@ -1,5 +1,7 @@
 """adjoin.backends.cuda: whether there is a CUDA device, and the switches that programs set."""
 
+import enum
+
 
 class _Products:
     """Switches of products."""
@@ -22,6 +24,43 @@ class _Products:
 
 
 matmul = _Products()
+
+
+class _Library(enum.Enum):
+    """What computes on a device: the one library that is there serves all."""
+
+    Default = "default"
+    Cusolver = "cusolver"
+    Cublas = "cublas"
+    Cublaslt = "cublaslt"
+    Magma = "magma"
+    Hipblaslt = "hipblaslt"
+    Ck = "ck"
+    Aotriton = "aotriton"
+
+
+def _preference(name, there):
+    chosen = [_Library.Default]
+
+    def prefer(backend=None):
+        if backend is not None:
+            known = {b.value: b for b in _Library}
+            wanted = backend if isinstance(backend, _Library) else known.get(backend)
+            if wanted is None:
+                raise RuntimeError(f"{name}: {backend!r} is no library: {', '.join(known)} are")
+            if wanted.value not in there:
+                raise RuntimeError(f"{name}: {wanted.value} is not used here; {' and '.join(there)} may be asked for")
+            chosen[0] = wanted
+        return chosen[0]
+
+    prefer.__name__ = prefer.__qualname__ = name
+    prefer.__doc__ = "What was asked for; what is not there is refused, of what is there each call takes the fastest."
+    return prefer
+
+
+preferred_linalg_library = _preference("preferred_linalg_library", ("default", "cusolver"))
+preferred_blas_library = _preference("preferred_blas_library", ("default", "cublas", "cublaslt"))
+preferred_rocm_fa_library = _preference("preferred_rocm_fa_library", ("default",))
 
 
 def is_built():
