@@ -8,6 +8,7 @@ that count with others.
 import warnings
 
 from . import _C
+from ._overridden import as_op, of_the_object
 
 _op = _C.find_op
 _Tensor = _C.Tensor
@@ -218,14 +219,14 @@ def _want_strided(masked, name):
 
 def call(func, args, kwargs):
     """The result of func, of which at least one argument is a masked tensor."""
+    func, args = as_op(func, args)
     name = func.__name__.rpartition(".")[2]
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    base = _OPERATORS.get(base, base)
     served = _SERVED.get(base)
     if served is not None:
         return served(base, func, list(args), dict(kwargs))
-    if base in _QUESTIONS:
-        return func(*_each(args, plain), **kwargs)
+    if of_the_object(func):
+        return func(*args, **kwargs)
     if base in _MOVES or _kind(base) == "view":
         return _moved(name, func, args, kwargs)
     from .nested._calls import _elementwise
@@ -238,11 +239,6 @@ def call(func, args, kwargs):
     )
 
 
-# What tells something of a tensor, not of its numbers.
-_QUESTIONS = frozenset("""
-    __len__ dim dtype element_size get_device is_complex is_floating_point is_signed ndimension nelement numel size
-    storage_offset stride
-""".split())  # fmt: skip
 # What moves elements and computes nothing, beside views.
 _MOVES = frozenset("""
     __getitem__ cat clone concat contiguous expand expand_as flatten flip fliplr flipud index_select movedim moveaxis narrow permute
@@ -250,13 +246,6 @@ _MOVES = frozenset("""
 """.split())  # fmt: skip
 # What is made of element-wise ops, which its row does not say.
 _COMPOSITES = frozenset("angle conj_physical deg2rad positive rad2deg sgn".split())
-_OPERATORS = {
-    **{f"__{n}__": n for n in ("add", "sub", "mul", "pow", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne")},
-    **{f"__i{n}__": n for n in ("add", "sub", "mul")},
-    "__truediv__": "div", "__itruediv__": "div", "__invert__": "bitwise_not",
-    "__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__rtruediv__": "div", "__rpow__": "pow",
-    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__floordiv__": "floor_divide",
-}  # fmt: skip
 
 
 def _first_name(name):
