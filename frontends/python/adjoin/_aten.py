@@ -217,18 +217,20 @@ def _call_softmax_backward(op):
 
 
 def _seen_attention(args):
-    query, key, value, mask, causal, scale = args
-    return (query, key, value, 0.0, causal), {"attn_mask": mask, "scale": scale}
+    query, key, value, mask, causal, scale, p, *drawn = args
+    words = {"attn_mask": mask, "scale": scale}
+    return (query, key, value, float(p), causal), words | ({"drawn": tuple(drawn)} if p else {})
 
 
 def _call_attention(op):
-    def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
-        if dropout_p:
+    def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None, drawn=None):
+        if dropout_p and drawn is None:
             raise RuntimeError(
-                f"attention that gives its sums has no dropout, dropout_p is {dropout_p}; drop in between"
+                f"attention that gives its sums drops by a draw that was made before, dropout_p is {dropout_p}: give it as "
+                "drawn=(seed, offset), as calls that are seen have it, or drop in between"
             )
         scale = query.size(-1) ** -0.5 if scale is None else scale
-        return _C.call_all(op, query, key, value, attn_mask, is_causal, scale)
+        return _C.call_all(op, query, key, value, attn_mask, is_causal, scale, dropout_p, *(drawn or (0, 0)))
 
     return attention
 

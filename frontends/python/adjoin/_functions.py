@@ -227,7 +227,7 @@ def set_default_tensor_type(t):
     )
     global _placed
     *before, name = getattr(t, "__name__", str(t)).split(".")
-    kind = getattr(t, "kind", before[-1] if before and before[-1] in ("cuda", "hip") else "cpu")
+    kind = getattr(t, "_kind", before[-1] if before and before[-1] in ("cuda", "hip") else "cpu")
     dtype = getattr(t, "dtype", None) or _DEFAULTS.get(name)
     if dtype is None:
         raise TypeError(f"set_default_tensor_type: invalid type object {t!r}; FloatTensor and DoubleTensor are types")

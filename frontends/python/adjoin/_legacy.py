@@ -46,7 +46,7 @@ def _make_elsewhere(name, dtype, kind):
             return f"<class '{_package()}.{kind}.{name}'>"
 
     return There(
-        name, (), {"__new__": new, "dtype": dtype, "kind": kind, "__doc__": f"Tensors of {dtype} on a {kind} device."}
+        name, (), {"__new__": new, "dtype": dtype, "_kind": kind, "__doc__": f"Tensors of {dtype} on a {kind} device."}
     )
 
 

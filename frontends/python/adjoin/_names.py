@@ -32,6 +32,7 @@ PLACES = {  # where PyTorch has it: where it is
     "cuda.amp.autocast_mode": "cuda.amp",
     **_under("distributed.tensor.parallel", _styles="style api", _loss="loss"),
     "distributed.tensor.device_mesh": "distributed.device_mesh",
+    "distributed.algorithms._comm_hooks": "distributed.algorithms.ddp_comm_hooks",
     "distributed.algorithms._comm_hooks.default_hooks": "distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.launch": "distributed.run",
     "distributed.constants": "distributed",

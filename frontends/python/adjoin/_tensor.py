@@ -681,6 +681,6 @@ for _name, _function in _METHODS.items():
         if _name not in _UNSEEN:
             _function = _seen(_function)
     _C.set_tensor_attribute(_name, _function)
-# Their results are other tensors of the program, which keep their type.
-UNCONVERTED = {getattr(Tensor, name).__get__ for name in ("grad", "_grad", "_base")}
+# Their results are other tensors of the program, or parts of a pickle, which keep their type.
+UNCONVERTED = {*(getattr(Tensor, name).__get__ for name in ("grad", "_grad", "_base")), Tensor.__reduce_ex__}
 _C.set_tensor_attribute("name", None)  # no tensor has one unless it is given one

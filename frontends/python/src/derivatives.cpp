@@ -225,7 +225,9 @@ PyObject* jacobian_of(PyObject*, PyObject* const* a, Py_ssize_t n) {
   Called c(on);
   if (!c.make(a[0], number, a[2], a[3])) return nullptr;
   const int64_t count = is_exact_tensor(c.result.get()) ? count_of(c.output()) : 0;
-  if (!count || !says_requires_grad(c.output())) return c.go_on(a[4]);
+  if (!count || !says_requires_grad(c.output()) || c.leaf()->dl.dtype.code == kDLComplex ||
+      c.output()->dl.dtype.code == kDLComplex)
+    return c.go_on(a[4]);
   const int kept = c.depended_on();
   HeldTensor rows(kept < 0 ? nullptr : rows_of(c, count, kept));
   if (!rows) return nullptr;

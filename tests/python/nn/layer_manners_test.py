@@ -241,7 +241,7 @@ def test_packed_sequences_in_whole_numbers():
 
 def test_unpooling_asks_for_as_many_sizes_as_dimensions():
     x = adjoin.ones(1, 3, 1, 1, 1)
-    with pytest.raises(RuntimeError, match="kernel_size has 2 elements"):
+    with pytest.raises(RuntimeError, match="kernel_size must either be one number or 3; it has 2 elements"):
         F.max_unpool3d(x, adjoin.zeros(x.shape, dtype=adjoin.int64), [1, 1])
 
 

@@ -10,8 +10,9 @@ import time
 import traceback
 
 from .. import _C
-from . import _methods, rendezvous
+from . import _methods
 from ._names import Backend, DistBackendError, DistNetworkError, DistStoreError, default_pg_timeout, milliseconds
+from .rendezvous import _files, _servers, all_have_come, end_servers, meet
 from .store import PrefixStore, _LinkStore
 
 _NOBODY = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -263,7 +264,7 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     timeout = default_pg_timeout if timeout is None else timeout
     name = f"world{place.made}"
-    link, rank, size = rendezvous.meet(init_method, store, rank, world_size, timeout, f"adjoin/{name}")
+    link, rank, size = meet(init_method, store, rank, world_size, timeout, f"adjoin/{name}")
     if link is None:
         default = ProcessGroup("world", Backend(backend or "gloo"), [0], 0, timeout=timeout)
         place.world = _World(name, None, default, store)
@@ -279,7 +280,7 @@ def _join(backend, link, rank, size, name, timeout):
         kept = _LinkStore(link)
         kept.set_timeout(timeout)
         _wait_for_all(kept, name, rank, size, timeout)
-        rendezvous.all_have_come()
+        all_have_come()
         native = _open(link, f"{name}/default", "default", engine, range(size), rank, timeout)
     except BaseException:
         _C.dist_leave(link)
@@ -384,7 +385,7 @@ def _at_exit():
         world.link = None
         _C.dist_leave(link)  # groups end with the process
         _C.dist_disconnect(link)
-    rendezvous.end_servers(10000)
+    end_servers(10000)
 
 
 def _forked():
@@ -393,8 +394,8 @@ def _forked():
     _process.world, _watches = None, False
     if hasattr(_thread, "place"):
         del _thread.place
-    rendezvous._servers.clear()
-    rendezvous._files.clear()
+    _servers.clear()
+    _files.clear()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -1,5 +1,7 @@
 """adjoin.nn.parameter: tensors that a Module recognises: Parameter and Buffer."""
 
+from types import MethodWrapperType
+
 import adjoin
 from adjoin import _C
 
@@ -106,6 +108,9 @@ _WITHOUT_SHAPE = {
     "cpu",
     "detach",
     "requires_grad_",
+    "__deepcopy__",
+    "__reduce_ex__",
+    "__repr__",
 }
 
 
@@ -117,7 +122,8 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
-        if name.startswith("is_") or name in _WITHOUT_SHAPE or isinstance(getattr(adjoin, name, None), adjoin.dtype):
+        told = name.startswith("is_") or name in _WITHOUT_SHAPE or isinstance(func, MethodWrapperType)
+        if told or isinstance(getattr(adjoin, name, None), adjoin.dtype):
             return _C._disabled_torch_function_impl(func, types, args, kwargs)
         raise ValueError(
             f"{name}: attempted to use an uninitialized parameter or buffer ({cls.__name__}); it has no shape yet. Call the lazy "
