@@ -12,10 +12,10 @@ class ShardedGradScaler(GradScaler):
         super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self.process_group = dist._group.of(process_group) if enabled else process_group
 
-    def _unscale_grads(self, optimizer, inverse, allow_half):
-        found = super()._unscale_grads(optimizer, inverse, allow_half)
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        found = super()._unscale_grads_(optimizer, inv_scale, found_inf, allow_fp16)
         if not found:  # nothing here has a gradient; others' may
-            found = {self._scale.device: self._scale.new_zeros(())}
+            found = {found_inf.device: found_inf}
         for flag in found.values():
             dist.all_reduce(flag, dist.ReduceOp.MAX, group=self.process_group)
         return found
