@@ -3,88 +3,29 @@
 import adjoin
 
 from ... import distributed as dist
-
-
-def _wants_linear(who, op):
-    if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
-        raise NotImplementedError(f"{who}: {op} has no derivative here; SUM and AVG have")
-
-
-class _AllReduce(adjoin.autograd.Function):
-    @staticmethod
-    def forward(ctx, t, op, group):
-        ctx.op, ctx.group = op, group
-        total = t.clone()
-        dist.all_reduce(total, op, group)
-        return total
-
-    @staticmethod
-    def backward(ctx, g):
-        _wants_linear("all_reduce", ctx.op)
-        return _AllReduce.apply(g, ctx.op, ctx.group), None, None
-
-
-class _AllGather(adjoin.autograd.Function):
-    @staticmethod
-    def forward(ctx, t, group):
-        ctx.group = group
-        whole = t.new_empty((dist.get_world_size(group), *t.shape))
-        dist.all_gather_into_tensor(whole, t, group)
-        return whole
-
-    @staticmethod
-    def backward(ctx, g):
-        return _ReduceScatter.apply(g, dist.ReduceOp.SUM, ctx.group), None
-
-
-class _ReduceScatter(adjoin.autograd.Function):
-    @staticmethod
-    def forward(ctx, whole, op, group):
-        ctx.op, ctx.group = op, group
-        part = whole.new_empty(whole.shape[1:])
-        dist.reduce_scatter_tensor(part, whole, op, group)
-        return part
-
-    @staticmethod
-    def backward(ctx, g):
-        _wants_linear("reduce_scatter", ctx.op)
-        whole = _AllGather.apply(g, ctx.group)
-        return whole / whole.shape[0] if ctx.op is dist.ReduceOp.AVG else whole, None, None
-
-
-class _Broadcast(adjoin.autograd.Function):
-    @staticmethod
-    def forward(ctx, t, src, group):
-        ctx.src, ctx.group = src, group
-        given = t.clone()
-        dist.broadcast(given, src, group)
-        return given
-
-    @staticmethod
-    def backward(ctx, g):
-        total = g.clone()
-        dist.all_reduce(total, group=ctx.group)
-        return (total if dist.get_rank() == ctx.src else adjoin.zeros_like(total)), None, None
+from .. import _functional_collectives as _by_process
+from .. import _group
 
 
 def all_reduce(tensor, op=dist.ReduceOp.SUM, group=None):
     """The sum of all processes' tensors."""
-    return _AllReduce.apply(tensor, op, group)
+    return _by_process._AllReduce.apply(tensor, op, _group.of(group))
 
 
 def all_gather(tensor, group=None):
     """A tuple of all processes' tensors."""
-    return tuple(_AllGather.apply(tensor, group).unbind(0))
+    return tuple(_by_process._Gather.apply(tensor.unsqueeze(0), _group.of(group)).unbind(0))
 
 
 def reduce_scatter(output, input_list, op=dist.ReduceOp.SUM, group=None):
     """The sum of all processes' input_list[i], i being this process's rank; ``output`` gives the shape alone."""
-    return _ReduceScatter.apply(adjoin.stack(list(input_list)), op, group)
+    return _by_process._Scatter.apply(adjoin.stack(list(input_list)), op, _group.of(group)).squeeze(0)
 
 
 def broadcast(tensor, src, group=None):
     """The tensor of ``src``."""
-    return _Broadcast.apply(tensor, src, group)
+    group = _group.of(group)
+    return _by_process._Broadcast.apply(tensor, dist.get_group_rank(group, src), group)
 
 
 def reduce(tensor, dst, op=dist.ReduceOp.SUM, group=None):
@@ -106,15 +47,10 @@ def scatter(tensors, src=0, group=None):
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
     """A tuple with what each process has for this one; tensors of one shape."""
-    place = dist.get_rank(group)
-    return tuple(rows[place] for rows in all_gather(adjoin.stack(list(input_tensor_list)), group))
+    return tuple(_by_process.all_to_all_single(adjoin.stack(list(input_tensor_list)), None, None, group).unbind(0))
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
-    """The same of one tensor that is cut into equal parts."""
-    if output_split_sizes is not None or input_split_sizes is not None:
-        raise NotImplementedError(
-            "all_to_all_single: parts of different sizes are not recorded; cut equal parts, or pad them"
-        )
-    parts = input.chunk(dist.get_world_size(group))
-    return adjoin.cat(all_to_all(None, parts, group)).view_as(output)
+    """The same of one tensor, whose rows are cut into equal parts, or parts of the sizes that are said."""
+    made = _by_process.all_to_all_single(input, output_split_sizes, input_split_sizes, group)
+    return made.view_as(output)
