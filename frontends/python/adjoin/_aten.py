@@ -50,7 +50,7 @@ _FUNCTIONS = {  # functions that PyTorch has as ops
     "_sparse_addmm": _sparse_addmm,
     "_sparse_mm_reduce_impl": _sparse_mm_reduce,
 }
-_BACK = {here: there for there, here in _NAMES.items() if there != "_unsafe_view"}
+_BACK = {here: there for there, here in _NAMES.items() if there != "_unsafe_view"} | {"cat_same": "cat"}
 # Overloads that are not "default", of a name with one.
 _OVERLOADS = {
     "transpose": "int", "select": "int", "slice": "Tensor", "unbind": "int", "split": "Tensor", "index": "Tensor",

@@ -59,6 +59,11 @@ def test_a_mode_sees_calls_under_the_names_that_programs_test_for(function, name
     assert [n for n in seen(function)] == names
 
 
+def test_what_records_is_seen_by_the_same_names():
+    w = adjoin.ones(2, 3, requires_grad=True)
+    assert seen(lambda: adjoin.cat([w, w])) == ["cat.default"] == seen(lambda: adjoin.cat([w.detach(), w.detach()]))
+
+
 def test_what_backward_computes_is_seen_too():
     w = adjoin.ones(4, 3, requires_grad=True)
     with Log() as log:

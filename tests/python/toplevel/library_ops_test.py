@@ -176,3 +176,14 @@ def test_what_a_context_is_told():
     assert x.grad.tolist() == [3, 3] and made.requires_grad and not turned.requires_grad
     library.impl_abstract("contexts::two", func=lambda x, n: (x.new_empty(x.shape), x.new_empty(x.shape)))
     assert two(adjoin.ones(2, device="meta"), 3)[0].shape == (2,)
+
+
+def test_results_without_names_are_a_tuple():
+    lib = library.Library("unnamed", "DEF")
+    lib.define("two(Tensor x) -> (Tensor, Tensor)")
+    lib.define("named(Tensor x) -> (Tensor low, Tensor high)")
+    for name in ("two", "named"):
+        lib.impl(name, lambda x: (x - 1, x + 1), "CPU")
+    plain, named = (getattr(adjoin.ops.unnamed, name)(adjoin.ones(2)) for name in ("two", "named"))
+    assert type(plain) is tuple and [t.tolist() for t in plain] == [[0, 0], [2, 2]]
+    assert isinstance(named, tuple) and named.high.tolist() == [2, 2]
