@@ -443,7 +443,7 @@ bool may_write(const aj_op* op, const aj_value* args, const aj_tensor* target,
   for (int i = 0; i < op->noperands; i++) {
     const aj_value& v = args[op->operands[i]];
     if (v.tag != AJ_TENSOR || v.v.tensor == target) continue;
-    if (priv(v.v.tensor).storage != priv(target).storage) continue;
+    if (!may_share(v.v.tensor, target)) continue;
     if (place(v.v.tensor) != place(target) || priv(v.v.tensor).dtype != result) return false;
   }
   return true;

@@ -175,7 +175,7 @@ aj_status* tensor_storage_(const aj_tensor* t, void** data, uint64_t* bytes, uin
   *bytes = s.bytes;
   *offset =
       s.data || (s.flags & kStorageMeta) ? uint64_t(place(t) - static_cast<char*>(s.data)) : 0;
-  *id = reinterpret_cast<uint64_t>(&s);
+  *id = reinterpret_cast<uint64_t>(owner(&s));
   return nullptr;
 }
 aj_status* tensor_resize_(aj_tensor* t, int32_t ndim, const int64_t* shape) {

@@ -214,6 +214,18 @@ aj_status* resize(aj_tensor* t,
 void tensor_set_storage(aj_tensor* t, Storage* borrowed, void* data);
 bool dense_strides(std::span<const int64_t> shape, std::span<const int64_t> strides);
 void c_strides(std::span<const int64_t> shape, int64_t* out);
+// The storage that has the memory: of a wrapper that was fulfilled that of its source.
+const Storage* owner(const Storage* s);
+bool at_same_addresses(const aj_tensor* a, const aj_tensor* b);
+// May two tensors share bytes? Two storages may lie over one memory: a wrapper's and its source's,
+// or what was taken twice from outside.
+inline bool may_share(const aj_tensor* a, const aj_tensor* b) {
+  const Storage &x = storage(a), &y = storage(b);
+  if (&x == &y) return true;
+  const auto *p = static_cast<const char*>(x.data), *q = static_cast<const char*>(y.data);
+  if (__builtin_expect(p >= q + y.bytes || q >= p + x.bytes || !p || !q, 1)) return false;
+  return at_same_addresses(a, b);
+}
 // Do two tensors share bytes? 0 no, 1 the very same elements, 2 partly.
 int overlap(const aj_tensor* a, const aj_tensor* b);
 bool overlaps_itself(const aj_tensor* t);

@@ -63,9 +63,8 @@ PyObject* finish(aj_tensor* t, bool wants_grad) {
 // The numbers of a storage (adjoin.storage), in its own memory; NULL without an error where data is
 // none.
 aj_tensor* over_storage(PyObject* data, const Wanted& w) {
-  if (is_tensor(data) || PyList_Check(data) || PyTuple_Check(data) || PyFloat_Check(data) ||
-      PyLong_Check(data) ||
-      !PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(data)), "_seen_as"))
+  static PyObject* name = PyUnicode_InternFromString("_seen_as");
+  if (!name || is_exact_tensor(data) || !_PyType_Lookup(Py_TYPE(data), name) || is_tensor(data))
     return nullptr;
   PyObject* dtype = w.dtype ? reinterpret_cast<PyObject*>(dtype_object(*w.dtype)) : Py_None;
   Ref seen(dtype ? PyObject_CallMethod(data, "_seen_as", "O", dtype) : nullptr);

@@ -87,8 +87,14 @@ PyObject* uint_at(const void* p, unsigned bits) {
 }
 
 // The only element of t, which may be on another device.
+// Of tensors with one dimension at most the core is not asked.
+bool is_single(const aj_tensor* t) {
+  if (likely(t->dl.ndim < 2)) return t->dl.ndim == 0 || t->dl.shape[0] == 1;
+  return core->tensor_numel(t) == 1;
+}
+
 bool read_one(aj_tensor* t, void* out) {
-  if (unlikely(core->tensor_numel(t) != 1)) {
+  if (unlikely(!is_single(t))) {
     PyErr_Format(
         PyExc_RuntimeError,
         "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
@@ -163,7 +169,7 @@ PyObject* number_told(aj_tensor* t) {
 
 PyObject* item_of(aj_tensor* t) {
   Element e;
-  if (unlikely(told_by_others(t) && core->tensor_numel(t) == 1)) {
+  if (unlikely(told_by_others(t) && is_single(t))) {
     PyObject* told = number_told(t);
     if (told || PyErr_Occurred()) return told;
   }
@@ -290,7 +296,7 @@ PyObject* item(PyObject* self, PyObject*) { return item_of(tensor_of(self)); }
 // What int(), float() and complex() take: their error for several elements is that of a value.
 PyObject* only_number(PyObject* self) {
   aj_tensor* t = tensor_of(self);
-  if (likely(core->tensor_numel(t) == 1)) return item_of(t);
+  if (likely(is_single(t))) return item_of(t);
   return PyErr_Format(
       PyExc_ValueError,
       "item: a tensor with %lld elements is no single number; index it, or use .tolist()",
@@ -312,14 +318,14 @@ int tensor_bool(PyObject* self) {
     return answer ? PyObject_IsTrue(answer.get()) : -1;
   }
   aj_tensor* t = tensor_of(self);
-  int64_t n = core->tensor_numel(t);
-  if (unlikely(n != 1)) {
+  if (unlikely(!is_single(t))) {
     PyErr_SetString(
         PyExc_RuntimeError,
-        n == 0 ? "bool: Boolean value of Tensor with no values is ambiguous; use .numel() > 0, "
-                 ".any() or .all()"
-               : "bool: Boolean value of Tensor with more than one value is ambiguous; "
-                 "use .any() or .all()");
+        core->tensor_numel(t) == 0
+            ? "bool: Boolean value of Tensor with no values is ambiguous; use .numel() > 0, "
+              ".any() or .all()"
+            : "bool: Boolean value of Tensor with more than one value is ambiguous; "
+              "use .any() or .all()");
     return -1;
   }
   Element e;
@@ -334,6 +340,10 @@ int tensor_bool(PyObject* self) {
 }
 
 PyObject* tensor_float(PyObject* self) {
+  aj_tensor* t = tensor_of(self);
+  const bool plain = is_exact_tensor(self) && !modes_entered && is_single(t) && on_host(t);
+  if (likely(plain && !told_by_others(t) && same(t->dl.dtype, kFloat32)))
+    return PyFloat_FromDouble(load<float>(data_of(t)));
   if (unlikely(looked_on(self))) return override_slot("__float__", self);
   Ref number(only_number(self));
   if (!number || PyFloat_CheckExact(number.get())) return number.release();

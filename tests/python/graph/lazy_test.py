@@ -453,3 +453,16 @@ def test_a_result_takes_the_memory_of_what_dies_there():
     assert told == size and taken < 1.5 * size, (told, taken)
     told, taken = peak(fused=False)  # call by call
     assert told == 2 * size and taken >= 2 * size, (told, taken)
+
+
+def test_views_that_were_pending_share_memory():
+    x = adjoin.randn(5, 5)
+    with adjoin.lazy():
+        y = x * 1
+        a, b = y[1:], y.t()[1:]
+        with pytest.raises(RuntimeError, match="shares part of its memory with the tensor to write"):
+            a.add_(b)
+        y[1:].copy_(y[:-1])
+    assert y[1:].equal(x[:-1]) and a.untyped_storage() is y.untyped_storage() is b.untyped_storage()
+    with pytest.raises(RuntimeError, match="shares part of its memory"):
+        a.mul_(b)

@@ -207,3 +207,14 @@ def test_a_class_that_is_no_tensor_takes_no_tensor():
     for wrong in (int, 3):
         with pytest.raises(RuntimeError, match="a class that does not inherit from Tensor"):
             aj.ones(2).as_subclass(wrong)
+
+
+def test_memory_that_was_taken_twice():
+    numbers = np.arange(8.0)
+    first, second = aj.from_numpy(numbers), adjoin.from_numpy(numbers[1:])
+    with pytest.raises(RuntimeError, match="shares part of its memory"):
+        first[:-1].add_(second)
+    second.copy_(first[:-1])
+    assert numbers.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+    first.add_(aj.from_numpy(numbers))  # the very same elements are read before they are written
+    assert numbers.tolist() == [0, 0, 2, 4, 6, 8, 10, 12]
