@@ -211,7 +211,7 @@ def test_a_class_that_is_no_tensor_takes_no_tensor():
 
 def test_memory_that_was_taken_twice():
     numbers = np.arange(8.0)
-    first, second = aj.from_numpy(numbers), adjoin.from_numpy(numbers[1:])
+    first, second = aj.from_numpy(numbers), aj.from_numpy(numbers[1:])
     with pytest.raises(RuntimeError, match="shares part of its memory"):
         first[:-1].add_(second)
     second.copy_(first[:-1])
