@@ -112,7 +112,9 @@ def test_written_arguments():
     def same(x: T.Tensor) -> T.Tensor:
         return x
 
-    with pytest.raises(RuntimeError, match="py::same: it returned one of its arguments"):
+    with pytest.raises(
+        RuntimeError, match="py::same: results may not alias arguments: it returned one of its arguments"
+    ):
         same(T.ones(1))
 
 

@@ -114,7 +114,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
     ``strict``: a result that depends on no primal is an error; otherwise its derivative is zero.
     """
-    if primals and not has_aux and (made := _C.pushed(func, primals, tangents, _parts)) is not None:
+    short = type(primals) is tuple and primals and not has_aux
+    if short and (made := _C.pushed(func, primals, tangents, _parts)) is not None:
         return made if len(made) == 2 else _parted(*made[:2], strict)
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise RuntimeError(

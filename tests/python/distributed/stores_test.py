@@ -134,7 +134,7 @@ def test_rendezvous(tmp_path, monkeypatch):
         asked.append(url)
         yield dist.HashStore(), 0, 1
 
-    monkeypatch.setattr(dist._group.rendezvous, "_handlers", {})
+    monkeypatch.setattr(sys.modules["adjoin.distributed.rendezvous"], "_handlers", {})
     dist.register_rendezvous_handler("own", own)
     with pytest.raises(RuntimeError, match="already registered"):
         dist.register_rendezvous_handler("own", own)

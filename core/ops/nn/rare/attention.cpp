@@ -163,7 +163,7 @@ aj_status* attention_body(void*, aj_call* call) {
     Tensor sums;
     Tensor weights = weights_of(b.tensor(0), b.tensor(1), b.tensor(3), b.flag(4), b.real(5), &sums);
     b.ret(0, matmul(dropped(weights, b.real(6), b.integer(7), b.integer(8)), b.tensor(2)));
-    b.ret(1, to(sums, statistics_dtype(b.tensor(0).dtype())));
+    b.ret(1, to(sums, statistics_dtype(b.tensor(0).dtype())).detach());
   });
 }
 
