@@ -49,6 +49,15 @@ PyObject* named_repr(PyObject* self) {
 // max(...) returns something that prints as adjoin.return_types.max(values=..., indices=...).
 // Results that an op of somebody's own gives no names are a tuple.
 PyTypeObject* make_named(const Program& p) {
+  std::vector<std::string_view> names;
+  for (uint32_t i = 0; i < p.nresults; ++i) {
+    if (p.hidden >> i & 1) continue;
+    auto r = sized<aj_param>();
+    if (failed(dispatch->op_result(p.op, i, &r))) return nullptr;
+    names.push_back(view(r.name));
+    if (names.back().empty())
+      return reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(&PyTuple_Type)));
+  }
   auto info = sized<aj_op_info>();
   if (failed(dispatch->op_info(p.op, &info))) return nullptr;
   std::string name(view(info.name));
@@ -60,16 +69,7 @@ PyTypeObject* make_named(const Program& p) {
       new std::string(std::string(home) + ".return_types." + name.substr(0, name.find('.')));
   auto* fields = new PyStructSequence_Field[kMaxResults + 1]();  // kept: the type points into both
   int n = 0;
-  bool named = true;
-  for (uint32_t i = 0; i < p.nresults; ++i) {
-    if (p.hidden >> i & 1) continue;
-    auto r = sized<aj_param>();
-    if (failed(dispatch->op_result(p.op, i, &r))) return nullptr;
-    fields[n++] = {(new std::string(view(r.name)))->c_str(), nullptr};
-    named = named && !view(r.name).empty();
-  }
-  if (!named)
-    return reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(&PyTuple_Type)));
+  for (std::string_view field : names) fields[n++] = {(new std::string(field))->c_str(), nullptr};
   PyStructSequence_Desc d{full->c_str(), nullptr, fields, n};
   PyTypeObject* type = PyStructSequence_NewType(&d);
   if (type) type->tp_repr = named_repr;
