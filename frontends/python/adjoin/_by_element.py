@@ -39,12 +39,24 @@ def map2_(self, x, y, function):
 
 
 def dim_order(self, *, ambiguity_check=False):
-    """The dimensions as they lie in memory, the outermost first."""
+    """The dimensions as they lie in memory, the outermost first. ambiguity_check: an order that is not the only one raises;
+    memory formats in a list are tried one after the other, and the first that fits says the order."""
+    formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else None
+    if formats is None and not isinstance(ambiguity_check, bool):
+        raise TypeError(
+            f"dim_order: ambiguity_check is {ambiguity_check!r}; a bool or a list of memory formats is wanted"
+        )
+    if formats is not None and not all(isinstance(f, _C.memory_format) for f in formats):
+        raise TypeError(f"dim_order: ambiguity_check has {formats}; each must be a memory format")
     order = sorted(range(self.dim()), key=lambda d: -self.stride(d))
-    if ambiguity_check:
-        steps = [self.stride(d) for d in range(self.dim()) if self.size(d) > 1]
-        if len(set(steps)) < len(steps) or any(n == 1 for n in self.shape):
-            raise RuntimeError(
-                f"dim_order: the tensor does not have unique dim order: shape {tuple(self.shape)}, strides {self.stride()}"
-            )
-    return tuple(order)
+    steps = [self.stride(d) for d in range(self.dim()) if self.size(d) > 1]
+    if not ambiguity_check or (len(set(steps)) == len(steps) and all(n != 1 for n in self.shape)):
+        return tuple(order)
+    for format in formats or ():
+        if self.is_contiguous(memory_format=format):
+            channels_last = format in (_C.channels_last, _C.channels_last_3d)
+            return (0, *range(2, self.dim()), 1) if channels_last else tuple(range(self.dim()))
+    raise RuntimeError(
+        "dim_order: the tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
+        f"shape {tuple(self.shape)}, strides {self.stride()}"
+    )

@@ -74,6 +74,9 @@ def _choice(kind):
     @contextlib.contextmanager
     def device_context(device):
         """The current device, within a with statement."""
+        if device is None or (isinstance(device, int) and device < 0):  # nobody in particular is meant
+            yield
+            return
         before = current_device()
         set_device(device)
         try:

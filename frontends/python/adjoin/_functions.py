@@ -50,9 +50,9 @@ def is_tensor(obj):
 
 def is_storage(obj):
     """Whether obj is a storage."""
-    from .storage import UntypedStorage
+    from .storage import TypedStorage, UntypedStorage
 
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def is_floating_point(input):

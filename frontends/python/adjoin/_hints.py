@@ -32,6 +32,11 @@ def absent(module, name):
     """The AttributeError of a module, for its __getattr__."""
     if name in GONE and sys.modules[module] is sys.modules[__package__]:
         return AttributeError(f"module {module!r} has no attribute {name!r} any more; use {module}.{GONE[name]}")
+    if "quantize" in name and not name.startswith("_"):
+        return AttributeError(
+            f"module {module!r} has no attribute {name!r}: there are no quantized tensors; keep numbers in float32 or bfloat16, "
+            "and fake_quantize_per_tensor_affine() rounds as integers would"
+        )
     home = sys.modules[module]
     names = [n for n in dir(home) if not isinstance(vars(home).get(n), types.ModuleType)]
     top, _, rest = home.__name__.partition(".")

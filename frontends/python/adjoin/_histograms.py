@@ -10,6 +10,10 @@ import adjoin
 from ._out import put
 
 histogramdd_result = collections.namedtuple("histogramdd", ["hist", "bin_edges"], module="adjoin.return_types")
+# As the results of ops are printed.
+histogramdd_result.__repr__ = lambda self: (
+    f"{adjoin.__name__}.return_types.histogramdd(\nhist={self.hist},\nbin_edges={self.bin_edges})"
+)
 
 
 def _edges(points, bins, range):

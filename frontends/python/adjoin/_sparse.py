@@ -249,8 +249,8 @@ def with_values(self, values):
 
 
 def text(self, name):
-    """What stands between the brackets of a sparse tensor's repr, with its notes; ``name`` stands before it."""
-    from ._tensor_str import tensor_repr
+    """A sparse tensor as text; ``name``, with an opening bracket, stands before it."""
+    from ._tensor_str import _add_suffixes, _tensor_str
 
     pad = " " * len(name)
     plain = self.detach()
@@ -262,16 +262,19 @@ def text(self, name):
         parts = {"ccol_indices": plain.ccol_indices(), "row_indices": plain.row_indices()}
     lines = []
     for word, part in (*parts.items(), ("values", plain._values())):
-        shown = f"{word}={tensor_repr(part)}"
-        lines.append(shown.replace("\n", "\n" + pad + " " * (len(word) + 1)))
+        before = word + "=tensor("
+        shown = before + _tensor_str(part, len(name) + len(before))
+        lines.append(shown + (f", size={tuple(part.shape)})" if part.numel() == 0 else ")"))
     notes = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}"]
     if not self.is_cpu:
-        notes.append(f"device='{self.device}'")
-    if self.dtype not in (_C.get_default_dtype(), _C.int64, _C.bool):
+        notes.insert(0, f"device='{self.device}'")
+    usual = (_C.get_default_dtype(), _C.int64, _C.bool)
+    if self.dtype not in usual and not (self.is_complex() and self.dtype.to_real() == _C.get_default_dtype()):
         notes.append(f"dtype={self.dtype}")
     notes.append(f"layout={self.layout}")
     if self.grad_fn is not None:
         notes.append(f"grad_fn=<{self.grad_fn.name()}>")
     elif self.requires_grad:
         notes.append("requires_grad=True")
-    return (",\n" + pad).join([*lines, ", ".join(notes)])
+    body = name + (",\n" + pad).join(lines)
+    return _add_suffixes(body, notes, len(name), force_newline=self.layout is _C.sparse_coo)

@@ -173,7 +173,7 @@ def _values(self):
 
 def _add_suffixes(tensor_str, suffixes, indent, force_newline=False):
     """The numbers as text, then what else is told, in lines that are not too long; the bracket at the end."""
-    last = len(tensor_str) - tensor_str.rfind("\n") - 1
+    last = len(tensor_str) - tensor_str.rfind("\n") + 1
     for note in suffixes:
         force_newline = force_newline or last + len(note) + 2 > _options["linewidth"]
         tensor_str += ",\n" + " " * indent + note if force_newline else ", " + note
@@ -235,7 +235,7 @@ def _told(self, tensor_contents):
         if said is not None and (parts := _C.wrapper_parts(self)) and parts[0].startswith("_::sparse_"):
             from ._sparse import text
 
-            return name + text(self, name) + ")"
+            return text(self, name)
         if said is not None:
             text = said
         elif self.is_meta:

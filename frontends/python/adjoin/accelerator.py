@@ -29,7 +29,7 @@ def empty_host_cache():
 
 def get_device_capability(device=None):
     """{"supported_dtypes": the dtypes of which tensors can be made there}."""
-    where = _accelerator._device(None, device)
+    where = _device_modules._there(None, device)
     found = set()
     for dtype in {value for value in vars(_C).values() if isinstance(value, _C.dtype)}:
         try:

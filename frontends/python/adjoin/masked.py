@@ -6,6 +6,7 @@ the result, and NaN where there is none (a mean, a median).
 
 import builtins
 import math
+import sys
 
 from . import _C
 from ._masked_tensor import MaskedTensor, _checked, plain, wrap
@@ -322,6 +323,8 @@ def is_masked_tensor(obj):
     """Whether an object is a MaskedTensor."""
     return isinstance(obj, MaskedTensor)
 
+
+_ops = sys.modules[__name__]  # where PyTorch has them
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor", "log_softmax", "logaddexp",

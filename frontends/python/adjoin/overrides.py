@@ -117,7 +117,9 @@ def get_ignored_functions():
     """Functions that cannot be overridden: they make tensors of something else."""
     import adjoin
 
-    return {adjoin.tensor, adjoin.as_tensor, adjoin.from_numpy, adjoin.is_grad_enabled, adjoin.manual_seed}
+    return {adjoin.tensor, adjoin.as_tensor, adjoin.from_numpy, adjoin.is_grad_enabled, adjoin.manual_seed,
+        adjoin.asarray, adjoin.frombuffer, adjoin.Tensor.as_subclass, adjoin.is_tensor, adjoin.is_storage,
+    }  # fmt: skip
 
 
 def _names():

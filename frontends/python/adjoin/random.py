@@ -17,6 +17,12 @@ def __dir__():
     return sorted({*globals(), "default_generator"})
 
 
+def thread_safe_generator():
+    """The generator of this process's worker in a DataLoader, or None: a worker is a process here, and its default generator is
+    its own."""
+    return None
+
+
 def _default():
     return globals().get("default_generator") or __getattr__("default_generator")
 

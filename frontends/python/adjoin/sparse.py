@@ -22,6 +22,7 @@ def mm(mat1, mat2, reduce=None):
             f"mm: reduce wants a sparse_csr and a strided matrix, these are {mat1.layout} and {mat2.layout}; "
             "convert the first with .to_sparse_csr()"
         )
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"mm: reduce must be 'sum', 'mean', 'amax' or 'amin', it is {reduce!r}")
     if reduce == "sum":

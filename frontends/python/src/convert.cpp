@@ -195,8 +195,11 @@ DLDataType dtype_of(int category) {
       return kBool;
     case kInts:
       return kInt64;
-    case kComplexes:
-      return core->default_dtype().bits == 64 ? kComplex128 : kComplex64;
+    case kComplexes: {
+      DLDataType real = core->default_dtype();
+      if (real.code == kDLFloat && real.bits == 16) return {kDLComplex, 32, 1};
+      return real.bits == 64 ? kComplex128 : kComplex64;
+    }
     default:
       return core->default_dtype();
   }

@@ -138,6 +138,20 @@ aj_tensor* only_shared(PyObject* data, const Wanted& w) {
   return t.release();
 }
 
+// A tensor over memory of somebody else; a warning, once in a program, where it cannot be written.
+PyObject* told_read_only(PyObject* made) {
+  static bool told = false;
+  if (!made || !(tensor_of(made)->obj.flags & AJ_TENSOR_READ_ONLY) || std::exchange(told, true))
+    return made;
+  if (PyErr_WarnEx(PyExc_UserWarning,
+                   "The given NumPy array is not writable: a write to the tensor raises. clone() "
+                   "gives one that can be written.",
+                   1) == 0)
+    return made;
+  Py_DECREF(made);
+  return nullptr;
+}
+
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature("as_tensor", 3, 1, {"data", "dtype", "device"});
   PyObject* a[3];
@@ -156,33 +170,29 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   if (!signature.parse(args, n, kwnames, a) || !read_wanted("asarray", a[1], a[2], w))
     return nullptr;
   bool copy = given(a[3]) && truth(a[3], false);
+  bool wants_grad = truth(a[4], false);
   if (PyErr_Occurred()) return nullptr;
-  if (given(a[3]) && !copy) return finish(only_shared(a[0], w), truth(a[4], false));
+  Ref plain;  // a tensor's history comes along only if a gradient is asked for
+  if (is_tensor(a[0]) && !wants_grad && requires_grad(tensor_of(a[0]))) {
+    plain = Ref(PyObject_CallMethod(a[0], "detach", nullptr));
+    if (!plain) return nullptr;
+    a[0] = plain.get();
+  }
+  if (given(a[3]) && !copy) return told_read_only(finish(only_shared(a[0], w), wants_grad));
   if (copy && is_tensor(a[0])) {  // with its history
     Ref own(PyObject_CallMethod(a[0], "clone", nullptr));
     if (!own) return nullptr;
     core->retain(tensor_of(own.get()));
     aj_tensor* t = cast_to(tensor_of(own.get()), w.dtype, w.device);
-    return finish(t, t && truth(a[4], false) && !requires_grad(t));
+    return finish(t, t && wants_grad && !requires_grad(t));
   }
-  return finish(copy ? tensor_from_data(a[0], w.dtype, place(w, a[0])) : shared(a[0], w),
-                truth(a[4], false));
+  if (copy) return finish(tensor_from_data(a[0], w.dtype, place(w, a[0])), wants_grad);
+  return told_read_only(finish(shared(a[0], w), wants_grad));
 }
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   aj_tensor* t = view_of_memory(array);
-  if (t && (t->obj.flags & AJ_TENSOR_READ_ONLY)) {
-    static bool told = false;  // once in a program, as PyTorch does
-    if (!std::exchange(told, true) &&
-        PyErr_WarnEx(PyExc_UserWarning,
-                     "The given NumPy array is not writable: a write to the tensor raises. clone() "
-                     "gives one that can be written.",
-                     1) < 0) {
-      core->release(t);
-      return nullptr;
-    }
-  }
-  if (t) return wrap(t);
+  if (t) return told_read_only(wrap(t));
   if (PyErr_Occurred()) return nullptr;
   return PyErr_Format(
       PyExc_TypeError,

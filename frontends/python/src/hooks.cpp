@@ -77,9 +77,7 @@ aj_status* on_accumulated(void* self, aj_tensor** io) {
   auto* h = static_cast<Hook*>(self);
   Ref leaf(wrap_borrowed(*io));
   Ref result(leaf ? PyObject_CallOneArg(h->function, leaf.get()) : nullptr);
-  if (result && result.get() != Py_None)
-    PyErr_SetString(PyExc_RuntimeError, "hook: a hook after accumulation must return None");
-  return PyErr_Occurred() ? status_from_python() : nullptr;
+  return result ? nullptr : status_from_python();  // what it returns has no meaning, as in PyTorch
 }
 
 bool take_grads(PyObject* result, aj_tensor** io, uint32_t n) {

@@ -1,5 +1,7 @@
 """adjoin.autograd.anomaly_mode: finding the forward line behind a failing backward."""
 
+import warnings
+
 from .. import _C
 
 
@@ -7,6 +9,10 @@ class detect_anomaly:
     """Inside, backward looks for NaN and shows the stack that recorded what failed."""
 
     def __init__(self, check_nan=True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. It makes programs slower: leave it on only to look for an error.",
+            stacklevel=2,
+        )
         self._flags = 1 | (2 if check_nan else 0)
 
     def __enter__(self):

@@ -25,8 +25,9 @@ class saved_tensors_hooks:
     def __enter__(self):
         if _refusals:
             raise RuntimeError(_refusals[-1])
-        # As values alone: what a hook does to them is no part of the graph.
-        pack = lambda t: self.pack_hook(t._alias() if t.requires_grad else t)  # noqa: E731
+        # Parameters come as they are, so that a hook knows them; results of ops as values alone: a hook that keeps its argument
+        # would keep the node, which keeps what the hook keeps.
+        pack = lambda t: self.pack_hook(t if t.is_leaf else t._alias())  # noqa: E731
         _C.push_saved_hooks(pack, self.unpack_hook)
         return self
 

@@ -36,6 +36,6 @@ _absent = getattr_of(__name__)
 
 
 def __getattr__(name):
-    if name == "grad":
-        return importlib.import_module(".grad", __name__)
+    if name in ("grad", "quantized"):
+        return importlib.import_module("." + name, __name__)
     return _absent(name)
