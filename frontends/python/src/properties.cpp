@@ -136,7 +136,7 @@ PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
     long wanted = PyLong_AsLong(args[0]);
     if (unlikely(wanted == -1) && PyErr_Occurred()) return nullptr;
     int32_t dim = wrap_dim(wanted, t->dl.ndim);
-    return dim < 0 ? nullptr : PyLong_FromLongLong(values[dim]);
+    return dim < 0 ? nullptr : one_size(values[dim]);
   }
   static const Signature signature("size", 1, 0, {"dim"});
   PyObject* a[1];
@@ -145,7 +145,7 @@ PyObject* one_or_all(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObje
   long wanted = PyLong_AsLong(a[0]);
   if (wanted == -1 && PyErr_Occurred()) return nullptr;
   int32_t dim = wrap_dim(wanted, t->dl.ndim);
-  return dim < 0 ? nullptr : PyLong_FromLongLong(values[dim]);
+  return dim < 0 ? nullptr : one_size(values[dim]);
 }
 
 PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {

@@ -97,6 +97,19 @@ PyObject* unfilled(int32_t n) {
 PyNumberMethods number = {.nb_add = add};
 PySequenceMethods sequence = {.sq_concat = concat, .sq_repeat = repeat};
 PyMappingMethods mapping = {.mp_subscript = subscript};
+PyObject* noted_as = nullptr;  // while a program is made for several sizes: the class of numbers
+
+PyObject* note_sizes(PyObject*, PyObject* cls) {
+  Py_XSETREF(noted_as, cls == Py_None ? nullptr : Py_NewRef(cls));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"note_sizes", note_sizes, METH_O,
+     "note_sizes(cls, /)\n--\n\nSizes of tensors are of this class of ints from now on; None: ints."},
+    {},
+};
+
 PyMethodDef methods[] = {
     {"numel", numel, METH_NOARGS, "The number of elements of a tensor of this size."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
@@ -120,11 +133,16 @@ PyTypeObject size_type = {
     .tp_new = new_size,
 };
 
+PyObject* one_size(int64_t n) {
+  if (likely(!noted_as)) return PyLong_FromLongLong(n);
+  return PyObject_CallFunction(noted_as, "L", static_cast<long long>(n));
+}
+
 PyObject* size_object(const int64_t* sizes, int32_t n) {
   PyObject* t = unfilled(n);
   if (!t) return nullptr;
   for (int32_t i = 0; i < n; ++i) {
-    PyObject* item = PyLong_FromLongLong(sizes[i]);
+    PyObject* item = one_size(sizes[i]);
     if (!item) {
       Py_DECREF(t);
       return nullptr;
@@ -141,6 +159,8 @@ PyObject* tuple_of(const int64_t* values, int32_t n) {
   return t;
 }
 
-int init_size(PyObject* module) { return add_type(module, &size_type, "Size"); }
+int init_size(PyObject* module) {
+  return PyModule_AddFunctions(module, functions) < 0 ? -1 : add_type(module, &size_type, "Size");
+}
 
 }  // namespace adjoin::py

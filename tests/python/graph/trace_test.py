@@ -453,3 +453,97 @@ def test_random_programs(turn):
     with adjoin.no_grad():
         more = [adjoin.randn(s) for s in (shapes[0],) * 3]
         assert same(traced(*more), f(*more)), (SEED, turn, lines)
+
+
+class Branching(adjoin.nn.Module):
+    def forward(self, x):
+        return x.cos() if x.shape[0] > 4 else x.sin()
+
+
+class Bounded(adjoin.nn.Module):
+    def forward(self, x, y):
+        if x.size(0) + 1 < 2 or x.shape[0] * 2 != y.shape[0] or not x.shape[0]:
+            raise ValueError("sizes")
+        return x.sin().sum() * max(x.shape[0], 0) + y.sum() * (y.shape[0] - x.shape[0])
+
+
+def test_a_decision_by_a_size_is_refused_unless_all_sizes_decide_alike():
+    batch = adjoin.export.Dim("batch", min=2)
+    x = adjoin.ones(4, 3)
+    with pytest.raises(RuntimeError, match=r"trace_test\.py:\d+ decides by a size \(here 4 > 4\)"):
+        adjoin.export.export(Branching(), (x,), dynamic_shapes={"x": {0: batch}})
+    short = adjoin.export.Dim("batch", min=2, max=4)
+    made = adjoin.export.export(Branching(), (x,), dynamic_shapes={"x": {0: short}})
+    assert made.module()(adjoin.ones(3, 3)).equal(adjoin.ones(3, 3).sin())
+    with pytest.warns(UserWarning, match="decides by a size"):
+        adjoin.jit.trace(Branching(), (x,), dynamic={0: {0: "batch"}})
+    with pytest.raises(RuntimeError, match="decides by a size"):  # at the far end of the bounds alone
+        adjoin.export.export(
+            lambda_module(lambda x: x * 2 if x.shape[0] <= 1000 else x),
+            (x,),
+            dynamic_shapes=({0: adjoin.export.Dim("n", max=1001)},),
+        )
+
+
+def lambda_module(f):
+    class Made(adjoin.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    return Made()
+
+
+def test_decisions_that_all_sizes_share_are_no_reason_to_refuse():
+    batch, twice = adjoin.export.Dim("batch"), adjoin.export.Dim("twice")
+    for module, inputs, shapes in (
+        (
+            lambda_module(lambda x: x * 2 if x.shape[0] <= 1000 else x),
+            (adjoin.ones(4),),
+            ({0: adjoin.export.Dim("n", max=1000)},),
+        ),
+        (lambda_module(lambda x: x if x.shape[0] == x.numel() // 3 else -x), (adjoin.ones(4, 3),), ({0: batch},)),
+        (
+            lambda_module(lambda x: x.reshape(x.shape[0] * 3, -1) if x.shape[1] == 3 else x),
+            (adjoin.ones(4, 3),),
+            ({0: batch},),
+        ),
+    ):
+        made = adjoin.export.export(module, inputs, dynamic_shapes=shapes)
+        other = adjoin.ones(7, *inputs[0].shape[1:])
+        assert made.module()(other).equal(module(other))
+    with pytest.raises(RuntimeError, match="decides by a size"):  # two names that must not be of any sizes
+        adjoin.export.export(
+            Bounded(), (adjoin.ones(4), adjoin.ones(8)), dynamic_shapes={"x": {0: batch}, "y": {0: twice}}
+        )
+
+
+def test_noted_sizes_are_numbers_and_leave_with_the_trace():
+    import copy
+    import pickle
+
+    seen = []
+
+    def f(x):
+        n = x.shape[0]
+        seen.append(
+            (
+                n + 1,
+                2 - n,
+                n // 2,
+                -n,
+                n**2,
+                n / 2,
+                f"{n:03d}",
+                [*range(n)],
+                copy.deepcopy(n),
+                pickle.loads(pickle.dumps(n)),
+            )
+        )
+        return x.view(n, 1).expand(n, 2)[: n - 1].reshape((n - 1) * 2)
+
+    adjoin.jit.trace(f, (adjoin.ones(4),), dynamic={0: {0: "n"}})
+    assert seen[0] == (5, -2, 2, -4, 16, 2.0, "004", [0, 1, 2, 3], 4, 4)
+    assert type(adjoin.ones(4).shape[0]) is int and type(adjoin.ones(4).size(0)) is int
+    with pytest.raises(ZeroDivisionError):
+        adjoin.jit.trace(lambda x: x / 0 if 1 // 0 else x, (adjoin.ones(4),), dynamic={0: {0: "n"}})
+    assert type(adjoin.ones(4).shape[0]) is int

@@ -232,7 +232,7 @@ def export(
     numbers = get_rng_state()
     compiler._exporting = True
     try:
-        traced = trace(mod, args, kwargs, 0, dynamic)
+        traced = trace(mod, args, kwargs, 0, dynamic, {name: (d.min, d.max) for name, d in dims.items()})
     finally:
         compiler._exporting = False
         set_rng_state(numbers)

@@ -1,10 +1,12 @@
 """adjoin.jit's programs: a function is run once on traced tensors, and the calls that it made are kept (libaj_graph)."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import tempfile
+import warnings
 import zipfile
 from collections import OrderedDict
 
@@ -137,8 +139,9 @@ def capture_dynamic(*args):
         _tracing.inline = False
 
 
-def _capture_dynamic(call, args, kwargs, params, limit, dynamic):
-    """The program for all sizes that have a name: {place or name of an input: {dimension: name}}."""
+def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
+    """The program for all sizes that have a name: {place or name of an input: {dimension: name}}; bounds: {name: (least,
+    greatest or None)} within which each decision by sizes must be the same, or it is refused. Without them it is told."""
     leaves = []
     form = take_apart((args, kwargs), leaves)
     named, places = {}, []
@@ -162,7 +165,7 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic):
         [other[n][0] if choice >> i & 1 else named[n] for i, n in enumerate(names)] for choice in range(1 << len(names))
     ]
     samples.append([other[n][1] for n in names])
-    programs = []
+    programs, noted = [], []
     for sizes in samples:
         known = dict(zip(names, sizes, strict=True))
         given = [
@@ -170,9 +173,41 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic):
             for i, t in enumerate(leaves)
         ]
         more_args, more_kwargs = put_together(form, given)
-        programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
+        with _noting(noted):
+            programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
     handle = _C.program_generalize([p.handle for p in programs], names, [n for sizes in samples for n in sizes])
+    _check_decisions(names, samples, noted, bounds)
     return Program(handle, programs[0].form_in, programs[0].form_out)
+
+
+@contextlib.contextmanager
+def _noting(noted):
+    """What user code compares sizes with, inside, goes to a list as one more list."""
+    from . import _sizes
+
+    _sizes.notes.clear()
+    _C.note_sizes(_sizes.Noted)
+    try:
+        yield
+    finally:
+        _C.note_sizes(None)
+    noted.append([*_sizes.notes])
+
+
+def _check_decisions(names, samples, noted, bounds):
+    from ._sizes import undecided
+
+    found = undecided(names, samples, noted, [(bounds or {}).get(name, (2, None)) for name in names])
+    if found is None:
+        return
+    said, file, line = found
+    words = f"trace: {file}:{line} decides by a size (here {said}), and other sizes of {', '.join(names)} are decided otherwise: "
+    if bounds is not None:
+        raise RuntimeError(
+            words
+            + "give the Dim bounds within which the answer is the same, Dim(name, max=...), or leave the dimension fixed"
+        )
+    warnings.warn(words + "the program does for all of them what it did for this one", stacklevel=6)
 
 
 class Traced:
@@ -282,7 +317,7 @@ def _named_tensors(module):
     return named
 
 
-def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic):
+def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=None):
     if isinstance(func, (Function, TracedForward)):
         return func
     if example_inputs is None and example_kwarg_inputs is None:
@@ -295,7 +330,7 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic):
     def again(args, kwargs):
         return capture(func, "forward", args, kwargs, params, limit)
 
-    first = capture_dynamic(func, args, kwargs, params, limit, dynamic) if dynamic else again(args, kwargs)
+    first = capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds) if dynamic else again(args, kwargs)
     traced = Traced(first, again)
     if not isinstance(func, Module):
         return Function(traced, getattr(func, "__name__", type(func).__name__))
