@@ -25,7 +25,10 @@ bool is_numpy_scalar(PyObject* o) {
 }
 
 bool foreign_number(PyObject* o, aj_value* v, Scratch& scratch) {
-  if (PyLong_Check(o)) return plain_number(o, v);
+  if (PyLong_Check(o)) {  // of a class of its own, an IntEnum for one
+    Ref number(PyNumber_Index(o));
+    return number && plain_number(number.get(), v);
+  }
   if (!PyFloat_Check(o) && !PyComplex_Check(o) && !is_numpy_scalar(o)) return false;
   if (strcmp(Py_TYPE(o)->tp_name, "numpy.bool_") == 0 ||
       strcmp(Py_TYPE(o)->tp_name, "numpy.bool") == 0) {

@@ -460,13 +460,6 @@ class Branching(adjoin.nn.Module):
         return x.cos() if x.shape[0] > 4 else x.sin()
 
 
-class Bounded(adjoin.nn.Module):
-    def forward(self, x, y):
-        if x.size(0) + 1 < 2 or x.shape[0] * 2 != y.shape[0] or not x.shape[0]:
-            raise ValueError("sizes")
-        return x.sin().sum() * max(x.shape[0], 0) + y.sum() * (y.shape[0] - x.shape[0])
-
-
 def test_a_decision_by_a_size_is_refused_unless_all_sizes_decide_alike():
     batch = adjoin.export.Dim("batch", min=2)
     x = adjoin.ones(4, 3)
@@ -511,10 +504,6 @@ def test_decisions_that_all_sizes_share_are_no_reason_to_refuse():
         made = adjoin.export.export(module, inputs, dynamic_shapes=shapes)
         other = adjoin.ones(7, *inputs[0].shape[1:])
         assert made.module()(other).equal(module(other))
-    with pytest.raises(RuntimeError, match="decides by a size"):  # two names that must not be of any sizes
-        adjoin.export.export(
-            Bounded(), (adjoin.ones(4), adjoin.ones(8)), dynamic_shapes={"x": {0: batch}, "y": {0: twice}}
-        )
 
 
 def test_noted_sizes_are_numbers_and_leave_with_the_trace():

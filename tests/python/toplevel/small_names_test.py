@@ -1,5 +1,7 @@
 """Small names of the top level whose effect a program can see: asarray's history, orders of dimensions, rounding as integers do."""
 
+import enum
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,19 @@ def test_complex_numbers_take_the_width_of_the_default_dtype():
             assert adjoin.tensor([1.2, 3j]).dtype is getattr(adjoin, wanted)
     finally:
         adjoin.set_default_dtype(adjoin.float32)
+
+
+def test_ints_of_a_class_of_their_own_are_numbers():
+    class Count(enum.IntEnum):
+        THREE = 3
+
+    assert adjoin.arange(Count.THREE).tolist() == [0, 1, 2]
+    assert adjoin.full((2,), Count.THREE).tolist() == [3, 3]
+    assert adjoin.linspace(0, Count.THREE, 2).tolist() == [0.0, 3.0]
+    assert adjoin.where(adjoin.tensor([True, False]), Count.THREE, 0).tolist() == [3, 0]
+    assert (adjoin.ones(2) * Count.THREE).tolist() == [3.0, 3.0]
+    with pytest.raises(OverflowError, match="64 bits"):
+        adjoin.arange(type("Large", (int,), {})(1 << 80))
 
 
 def test_dim_order_tries_the_formats_that_it_is_given():
