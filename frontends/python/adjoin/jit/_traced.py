@@ -141,7 +141,8 @@ def capture_dynamic(*args):
 
 def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
     """The program for all sizes that have a name: {place or name of an input: {dimension: name}}; bounds: {name: (least,
-    greatest or None)} within which each decision by sizes must be the same, or it is refused. Without them it is told."""
+    greatest or None)} within which each decision by sizes must be the same, or it is refused. An empty one: it is told; None: the
+    caller looks again."""
     leaves = []
     form = take_apart((args, kwargs), leaves)
     named, places = {}, []
@@ -173,10 +174,11 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
             for i, t in enumerate(leaves)
         ]
         more_args, more_kwargs = put_together(form, given)
-        with _noting(noted):
+        with _noting(noted) if bounds is not None else contextlib.nullcontext():
             programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
     handle = _C.program_generalize([p.handle for p in programs], names, [n for sizes in samples for n in sizes])
-    _check_decisions(names, samples, noted, bounds)
+    if bounds is not None:
+        _check_decisions(names, samples, noted, bounds)
     return Program(handle, programs[0].form_in, programs[0].form_out)
 
 
@@ -197,12 +199,12 @@ def _noting(noted):
 def _check_decisions(names, samples, noted, bounds):
     from ._sizes import undecided
 
-    found = undecided(names, samples, noted, [(bounds or {}).get(name, (2, None)) for name in names])
+    found = undecided(names, samples, noted, [bounds.get(name, (2, None)) for name in names])
     if found is None:
         return
     said, file, line = found
     words = f"trace: {file}:{line} decides by a size (here {said}), and other sizes of {', '.join(names)} are decided otherwise: "
-    if bounds is not None:
+    if bounds:
         raise RuntimeError(
             words
             + "give the Dim bounds within which the answer is the same, Dim(name, max=...), or leave the dimension fixed"
@@ -330,7 +332,9 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=Non
     def again(args, kwargs):
         return capture(func, "forward", args, kwargs, params, limit)
 
-    first = capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds) if dynamic else again(args, kwargs)
+    first = (
+        capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds or {}) if dynamic else again(args, kwargs)
+    )
     traced = Traced(first, again)
     if not isinstance(func, Module):
         return Function(traced, getattr(func, "__name__", type(func).__name__))
