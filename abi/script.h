@@ -20,6 +20,8 @@ extern "C" {
 enum { AJ_VALUE_LIST = 0, AJ_VALUE_TUPLE = 1, AJ_VALUE_DICT = 2, AJ_VALUE_NAMED = 3, AJ_VALUE_OBJECT = 4 };
 enum { AJ_TEXT_BITS = 1u << 0 }; /* all elements of tensors, floats to the last bit */
 
+typedef aj_status* (*aj_script_print)(void* self, const aj_value* items, uint32_t n, aj_str sep, aj_str end);
+
 typedef struct aj_scripts { /* EXTENSIBLE. "x.script", 1 */
   uint32_t struct_size, minor;
 
@@ -46,6 +48,10 @@ typedef struct aj_scripts { /* EXTENSIBLE. "x.script", 1 */
                         const aj_str* names, uint32_t nnames, aj_value* ret);
   /* The text of a function that does what a captured program does: a part of a scripted program's text. */
   aj_status* (*lowered)(const aj_object* program, aj_str name, aj_object** out);
+
+  /* 1.1: where print() writes from now on, in the whole process: items are texts (AJ_STRING) and tensors.
+   * NULL: the standard output, as at first. */
+  void (*print_to)(aj_script_print print, void* self);
 } aj_scripts;
 
 #ifdef __cplusplus

@@ -409,7 +409,7 @@ aj_status* lowered_text(const aj_object* program, aj_str name, aj_object** out) 
 
 const aj_scripts table = {
     .struct_size = sizeof(aj_scripts),
-    .minor = 0,
+    .minor = 1,
     .value_new = value_new,
     .value_get = value_get,
     .value_text = value_text,
@@ -420,6 +420,7 @@ const aj_scripts table = {
     .set = set,
     .capture = capture,
     .lowered = lowered_text,
+    .print_to = print_to,
 };
 
 }  // namespace adjoin::graph::script

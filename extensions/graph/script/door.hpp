@@ -9,6 +9,7 @@ namespace adjoin::graph::script {
 
 extern const aj_scripts table;
 void register_values();
+void print_to(aj_script_print print, void* self);  // functions.cpp
 
 // Of a scripted program: inputs of its first function; results as far as it says.
 uint32_t inputs(const Program& p);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <mutex>
 #include <numeric>
 
+#include "door.hpp"
 #include "machine.hpp"
 
 namespace adjoin::graph::script {
@@ -269,12 +271,33 @@ Value based(Call& c) {  // hex, bin, oct
   return formatted(i, who == "hex" ? "#x" : who == "bin" ? "#b" : "#o", "");
 }
 
+std::mutex printing;  // of the two that follow
+aj_script_print printer = nullptr;
+void* printed_by = nullptr;
+
 Value print(Call& c) {
   const Value *sep = c.find(SIZE_MAX, "sep"), *end = c.find(SIZE_MAX, "end");
-  std::string out;
-  for (size_t i = 0; i < c.args.size(); i++)
-    out += (i ? (sep ? str_of(*sep) : " ") : "") + c.machine.text_of(c.args[i]);
-  std::cout << out << (end ? str_of(*end) : "\n") << std::flush;
+  const std::string between = sep ? str_of(*sep) : " ", last = end ? str_of(*end) : "\n";
+  std::vector<std::string> texts(c.args.size());
+  std::unique_lock lock(printing);
+  const aj_script_print to = printer;
+  void* self = printed_by;
+  lock.unlock();
+  std::vector<aj_value> items;
+  for (size_t i = 0; i < texts.size(); i++) {
+    if (const auto* t = std::get_if<Tensor>(&c.args[i]); t && to) {
+      items.push_back(value(*t));
+      continue;
+    }
+    texts[i] = c.machine.text_of(c.args[i]);
+    items.push_back({AJ_STRING, uint32_t(texts[i].size()), {.str = texts[i].data()}});
+  }
+  if (to) {
+    check(to(self, items.data(), uint32_t(items.size()), str(between), str(last)));
+    return None{};
+  }
+  for (size_t i = 0; i < texts.size(); i++) std::cout << (i ? between : "") << texts[i];
+  std::cout << last << std::flush;
   return None{};
 }
 Value type_of(Call& c) { return type_name(c.at(0)); }
@@ -377,7 +400,7 @@ struct Entry {
   std::string_view name;
   Builtin run;
 };
-constexpr Entry table[] = {
+constexpr Entry functions[] = {
     {"len", len},
     {"range", range},
     {"enumerate", enumerate},
@@ -457,9 +480,14 @@ constexpr Entry table[] = {
 }  // namespace
 
 Builtin find_function(std::string_view name) {
-  for (const Entry& e : table)
+  for (const Entry& e : functions)
     if (e.name == name) return e.run;
   return nullptr;
+}
+
+void print_to(aj_script_print print, void* self) {
+  std::lock_guard lock(printing);
+  printer = print, printed_by = self;
 }
 
 }  // namespace adjoin::graph::script

@@ -16,7 +16,16 @@
 namespace adjoin::py {
 namespace {
 
-const aj_scripts* table() { return extension<aj_scripts>("x.script", "jit", "libaj_graph.so"); }
+aj_status* print_by_python(void*, const aj_value* items, uint32_t n, aj_str sep, aj_str end);
+
+const aj_scripts* table() {
+  static const aj_scripts* made = nullptr;
+  if (likely(made)) return made;
+  made = extension<aj_scripts>("x.script", "jit", "libaj_graph.so");
+  // What scripted code prints goes where Python's print() goes.
+  if (made && AJ_HAS_FN(made, aj_scripts, print_to)) made->print_to(print_by_python, nullptr);
+  return made;
+}
 
 aj_object* program_of(PyObject* o) {
   return table() ? static_cast<aj_object*>(PyCapsule_GetPointer(o, "adjoin.program")) : nullptr;
@@ -190,6 +199,23 @@ PyObject* call(PyObject*, PyObject* args) {
                            c.labels.data(), uint32_t(c.labels.size()), &c.result.list[0])))
     return nullptr;
   return take(c.result.list[0]);
+}
+
+aj_status* print_by_python(void*, const aj_value* items, uint32_t n, aj_str sep, aj_str end) {
+  if (!Py_IsInitialized()) return nullptr;
+  Gil gil;
+  Ref builtins(PyImport_ImportModule("builtins"));
+  Ref print(builtins ? PyObject_GetAttrString(builtins.get(), "print") : nullptr);
+  Ref args(PyTuple_New(n));
+  Ref words(Py_BuildValue("{s:s#,s:s#}", "sep", sep.data, Py_ssize_t(sep.len), "end", end.data,
+                          Py_ssize_t(end.len)));
+  for (uint32_t i = 0; args && i < n; ++i) {
+    PyObject* item = take(items[i]);
+    if (!item) return status_from_python();
+    PyTuple_SET_ITEM(args.get(), i, item);
+  }
+  Ref done(print && args && words ? PyObject_Call(print.get(), args.get(), words.get()) : nullptr);
+  return done ? nullptr : status_from_python();
 }
 
 // script_functions(p): their signatures, a line each.

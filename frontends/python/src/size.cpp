@@ -106,7 +106,8 @@ PyObject* note_sizes(PyObject*, PyObject* cls) {
 
 PyMethodDef functions[] = {
     {"note_sizes", note_sizes, METH_O,
-     "note_sizes(cls, /)\n--\n\nSizes of tensors are of this class of ints from now on; None: ints."},
+     "note_sizes(cls, /)\n--\n\nSizes of tensors are of this class of ints from now on; None: "
+     "ints."},
     {},
 };
 

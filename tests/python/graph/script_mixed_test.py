@@ -1,9 +1,11 @@
 """tests/python/graph/script_mixed_test.py: traces keep the decisions of the scripted code that they call; scripted code calls what was traced."""
 
+import contextlib
 import threading
 import time
 
 import adjoin
+import pytest
 from adjoin import jit, nn
 from script_test import told
 from trace_test import same
@@ -114,3 +116,26 @@ def test_other_threads_go_on_beside_a_scripted_loop():
     finally:
         done.set()
         beside.join()
+
+
+class Printing(nn.Module):
+    def forward(self, x):
+        print("x is", x, [1, 2], sep=" | ", end="!\n")
+        print()
+        return x
+
+
+def test_what_scripted_code_prints_goes_where_python_prints(capsys):
+    scripted, x = jit.script(Printing()), adjoin.tensor([1.0, 2.5])
+    scripted(x)
+    assert capsys.readouterr().out == f"x is | {x} | [1, 2]!\n\n"
+
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError("nobody reads")
+
+        def flush(self):
+            pass
+
+    with contextlib.redirect_stdout(Closed()), pytest.raises(BrokenPipeError, match="nobody reads"):
+        scripted(x)

@@ -487,7 +487,7 @@ def lambda_module(f):
 
 
 def test_decisions_that_all_sizes_share_are_no_reason_to_refuse():
-    batch, twice = adjoin.export.Dim("batch"), adjoin.export.Dim("twice")
+    batch = adjoin.export.Dim("batch")
     for module, inputs, shapes in (
         (
             lambda_module(lambda x: x * 2 if x.shape[0] <= 1000 else x),
