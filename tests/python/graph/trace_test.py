@@ -469,7 +469,7 @@ def test_a_decision_by_a_size_is_refused_unless_all_sizes_decide_alike():
     made = adjoin.export.export(Branching(), (x,), dynamic_shapes={"x": {0: short}})
     assert made.module()(adjoin.ones(3, 3)).equal(adjoin.ones(3, 3).sin())
     with pytest.warns(UserWarning, match="decides by a size"):
-        adjoin.jit.trace(Branching(), (x,), dynamic={0: {0: "batch"}})
+        adjoin.jit.trace(lambda x: x * 2 if x.shape[0] <= 1000 else x, (x,), dynamic={0: {0: "batch"}})
     with pytest.raises(RuntimeError, match="decides by a size"):  # at the far end of the bounds alone
         adjoin.export.export(
             lambda_module(lambda x: x * 2 if x.shape[0] <= 1000 else x),
@@ -504,6 +504,21 @@ def test_decisions_that_all_sizes_share_are_no_reason_to_refuse():
         made = adjoin.export.export(module, inputs, dynamic_shapes=shapes)
         other = adjoin.ones(7, *inputs[0].shape[1:])
         assert made.module()(other).equal(module(other))
+
+
+def test_a_number_that_is_equal_for_near_sizes_alone_is_no_constant():
+    batch = {0: {0: "n"}}
+    for f in (lambda x: x * (x.shape[0] // 8), lambda x: x * int(x.shape[0] * 0.1), lambda x: x[: x.shape[0] // 8]):
+        with pytest.raises(NotImplementedError, match="differs with the sizes"):
+            jit.trace(f, (adjoin.ones(25),), dynamic=batch)
+
+    def at_most_30(x):
+        assert x.shape[0] <= 30
+        return x * x.shape[0]
+
+    with pytest.warns(UserWarning, match="decides by a size"):
+        made = jit.trace(at_most_30, (adjoin.ones(25),), dynamic=batch)  # the far trace fails, and says nothing
+    assert made(adjoin.ones(7)).tolist() == [7.0] * 7
 
 
 def test_noted_sizes_are_numbers_and_leave_with_the_trace():

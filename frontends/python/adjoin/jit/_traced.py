@@ -16,6 +16,7 @@ from ..nn.modules.module import Module
 from . import ScriptFunction, ScriptModule, TracedModule, _tracing
 
 INPUT, RESULT, PARAM, CONSTANT = range(4)
+LARGEST = 1 << 22  # elements of the inputs on which a trace with far sizes is made
 KEPT = 64  # programs of one function, for as many kinds of inputs
 
 
@@ -131,6 +132,11 @@ def other_sizes(name, n):
     return (n - 1, n - 2) if n > 3 else (2, 5) if n == 3 else (3, 5)
 
 
+def _far(sizes, most):
+    """Sizes far from those of the example: what is equal for near ones, n // 8 for one, differs there."""
+    return [2 * n + 3 if m is None else max(2, min(2 * n + 3, m)) for n, m in zip(sizes, most, strict=True)]
+
+
 def capture_dynamic(*args):
     _tracing.inline = True  # what scripted code calls is the trace's own
     try:
@@ -166,7 +172,9 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
         [other[n][0] if choice >> i & 1 else named[n] for i, n in enumerate(names)] for choice in range(1 << len(names))
     ]
     samples.append([other[n][1] for n in names])
-    programs, noted = [], []
+    if bounds is not None:
+        samples.append(_far([named[n] for n in names], [bounds.get(n, (2, None))[1] for n in names]))
+    programs, noted, seen = [], [], []
     for sizes in samples:
         known = dict(zip(names, sizes, strict=True))
         given = [
@@ -174,11 +182,19 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
             for i, t in enumerate(leaves)
         ]
         more_args, more_kwargs = put_together(form, given)
-        with _noting(noted) if bounds is not None else contextlib.nullcontext():
-            programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
-    handle = _C.program_generalize([p.handle for p in programs], names, [n for sizes in samples for n in sizes])
+        may_fail = sizes is samples[-1] and bounds is not None
+        if may_fail and sum(t.numel() for t in given) > LARGEST:
+            continue
+        try:
+            with _noting(noted) if bounds is not None else contextlib.nullcontext():
+                programs.append(capture(call, "forward", more_args, more_kwargs, params, limit))
+            seen.append(sizes)
+        except Exception:
+            if not may_fail:  # far sizes may be above what the function takes, as it says itself
+                raise
     if bounds is not None:
-        _check_decisions(names, samples, noted, bounds)
+        _check_decisions(names, seen, noted, bounds)
+    handle = _C.program_generalize([p.handle for p in programs], names, [n for sizes in seen for n in sizes])
     return Program(handle, programs[0].form_in, programs[0].form_out)
 
 
@@ -191,9 +207,9 @@ def _noting(noted):
     _C.note_sizes(_sizes.Noted)
     try:
         yield
+        noted.append([*_sizes.notes])
     finally:
         _C.note_sizes(None)
-    noted.append([*_sizes.notes])
 
 
 def _check_decisions(names, samples, noted, bounds):
