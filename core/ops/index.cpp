@@ -368,10 +368,6 @@ Tensor put_slices(const Tensor& t, int64_t d, const Tensor& index, const Tensor&
   return reshape(index_put(reshape(t, {1}), indices, values), Sizes());
 }
 
-}  // namespace
-
-namespace {
-
 // Here nothing is counted from the end, as in PyTorch; on other devices their kernels see to it.
 void want_from_front(const Tensor& index, int64_t n) {
   if (index.device().device_type != kDLCPU || !(index.get()->obj.flags & AJ_TENSOR_STRIDED)) return;
