@@ -228,8 +228,9 @@ namespace {
 
 // Of a device that has threads of its own: as many as may hold the frontend's lock in run_kernel.
 inline bool few_of_device(const aj_op* op, const aj_tensor* first) {
-  return uint64_t(priv(first).numel - 1) < uint64_t(op->alike_most) * 8 &&
-         device(first)->id.device_type != kMetaType;
+  const Device* d = device(first);
+  const uint64_t most = uint64_t(op->alike_most) * (d->flags & AJ_DEV_HOST_THREADS ? 1 : 8);
+  return uint64_t(priv(first).numel - 1) < most && d->id.device_type != kMetaType;
 }
 
 // May the first operand begin a walk over few elements with this kernel?
