@@ -10,6 +10,7 @@
 #include "core/call/look.hpp"
 #include "core/call/order.hpp"
 #include "core/call/output.hpp"
+#include "core/memory/capture.hpp"
 #include "core/op/kinds.hpp"
 #include "core/op/registry.hpp"
 #include "core/tape/record.hpp"
@@ -225,10 +226,19 @@ aj_status* call(const aj_op* const_op, const aj_value* args, uint32_t nargs, aj_
 
 namespace {
 
+// Of a device that has threads of its own: as many as may hold the frontend's lock in run_kernel.
+inline bool few_of_device(const aj_op* op, const aj_tensor* first) {
+  const Device* d = device(first);
+  const uint64_t most = uint64_t(op->alike_most) * (d->flags & AJ_DEV_HOST_THREADS ? 1 : 8);
+  return uint64_t(priv(first).numel - 1) < most && d->id.device_type != kMetaType;
+}
+
 // May the first operand begin a walk over few elements with this kernel?
 inline bool begins_few(const aj_op* op, const Kernel* k, const aj_tensor* first) {
-  return k->alike >> priv(first).dtype & 1 && uint64_t(priv(first).numel - 1) < op->alike_most &&
-         is_dense(first) && device(first)->host();
+  if (!(k->alike >> priv(first).dtype & 1) || !is_dense(first)) return false;
+  return __builtin_expect(device(first)->host(), 1)
+             ? uint64_t(priv(first).numel - 1) < op->alike_most
+             : few_of_device(op, first);
 }
 
 // A number beside tensors: an operand of the walk, or one that is absent.
@@ -274,7 +284,7 @@ inline aj_tensor* given(const aj_op* op, const aj_value* args, const aj_value& r
 }  // namespace
 
 // Few elements of dense tensors that are alike, and numbers beside them: what small networks are
-// made of. Nothing is looked for: one walk over one dimension, on this thread.
+// made of. Nothing is looked for: one walk over one dimension, on this thread or a device's stream.
 aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_value* args,
                          uint32_t nargs, aj_value* rets, uint32_t nrets) {
   const aj_tensor* first = args[0].tag == AJ_TENSOR ? args[0].v.tensor : nullptr;
@@ -295,16 +305,19 @@ aj_status* run_pointwise(aj_op* op, const Kernel* k, uint64_t keys, const aj_val
   frame.call.device = d->id;
   frame.call.stream = d->default_stream;
   frame.call.plan = &walk.plan;
+  const bool host = __builtin_expect(d->host(), 1);
+  if (!host) AJ_TRY(set_stream(d, &frame.call));
   AJ_MARK(plan);
   aj_tensor* made = nullptr;
   if (__builtin_expect(rets[0].tag == AJ_NONE, 1))
-    AJ_TRY(tensor_new_like(first, d, dt(result), &made));
+    AJ_TRY(host ? tensor_new_like(first, d, dt(result), &made)
+                : tensor_new(d, dt(result), shape(first), &made));
   else if (!(made = given(op, args, rets[0], result, &frame.call)))
     return run_planned(op, k, keys, args, nargs, rets, nrets);
   walk.add_tensor(0, made, AJ_OPERAND_WRITE);
   frame.made[0] = {AJ_TENSOR, 0, {.tensor = made}};
   AJ_MARK(output);
-  aj_status* failed = invoke(op, k, &frame.call);
+  aj_status* failed = host ? invoke(op, k, &frame.call) : run_kernel(op, k, &frame.call, 0);
   AJ_MARK(kernel);
   const aj_value& left = frame.made[0];
   if (__builtin_expect(failed || left.tag != AJ_TENSOR || left.v.tensor != made, 0))

@@ -125,9 +125,15 @@ aj_status* pdist_shape(void*, aj_call* call) {
 
 namespace {
 
-// The first and the second row of each pair.
+// The first and the second row of each pair. Another device than the host finds them by itself.
 std::pair<Tensor, Tensor> pairs_of(const Tensor& t) {
-  Tensor places = triu_indices(t.size(0), t.size(0), 1, int64, t.device());
+  const int64_t n = t.size(0);
+  if (n > 1 && t.device().device_type != kDLCPU) {
+    Tensor row = counting(t, n), begins = row * n - floor_divide(row * (row + 1), 2);
+    Tensor pair = counting(t, n * (n - 1) / 2), first = search(begins, pair, true) - 1;
+    return {first, pair - index_select(begins, 0, first) + first + 1};
+  }
+  Tensor places = triu_indices(n, n, 1, int64, t.device());
   return {select(places, 0, 0), select(places, 0, 1)};
 }
 

@@ -96,19 +96,18 @@ Listed listed_on_host(const Tensor& target, int64_t classes) {
   return made;
 }
 
-Listed listed_by_ops(const Tensor& x, const Tensor& target) {
+// looks: at the values of the target, which samples of a batch and captures do not have.
+Listed listed_by_ops(const Tensor& x, const Tensor& target, bool looks) {
   const int64_t rows = x.size(0), classes = x.size(1);
   {
     NoGradGuard off;
-    if (target.has_memory() && has_values(target) &&
-        any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
+    if (looks && any(logical_or(lt(target, -1), ge(target, classes))).item<bool>())
       raise_target(target, classes, -1, "the end of a row");
   }
   Tensor listed = eq(cumsum(to(lt(target, 0), int64), 1), 0);
   Tensor safe = where(listed, target, number_of(target, 0));
   Tensor hits = scatter_add_(filled(x, {rows, classes}, 0, int64), 1, safe, to(listed, int64));
-  if (target.has_memory() &&
-      has_values(target)) {  // columns where no row lists a target add nothing
+  if (looks) {  // columns where no row lists a target add nothing
     int64_t most = amax(sum(listed, {1}), {}).item<int64_t>();
     listed = slice(listed, 1, 0, most);
     safe = slice(safe, 1, 0, most);
@@ -125,9 +124,11 @@ aj_status* multilabel_margin_loss_body(void*, aj_call* call) {
     int64_t rows = x.size(0), classes = x.size(1);
     if (b.tensor(0).ndim()) want_shape(b.tensor(1), "target", b.tensor(0).shape());
     Tensor target = classes_of(b.tensor(1), {rows, classes});
+    const bool looks =
+        target.has_memory() && has_values(target) && !(b.call()->flags & AJ_CALL_CAPTURING);
     auto [places, compared] = target.has_memory() && target.device().device_type == kDLCPU
                                   ? listed_on_host(target, classes)
-                                  : listed_by_ops(x, target);
+                                  : listed_by_ops(x, target, looks);
     Tensor gap = unsqueeze(1 - gather(x, 1, places), 2) + unsqueeze(x, 1);
     Tensor each = sum(where(compared, clamp(gap, 0), number_of(gap, 0)), {1, 2}) / double(classes);
     b.ret(0, reduced(b.tensor(0).ndim() < 2 ? squeeze(each, {0}) : each, b.text(2)));

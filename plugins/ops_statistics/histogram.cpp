@@ -28,18 +28,24 @@ Tensor counted(const Tensor& place, const Tensor& inside, const Tensor& amount, 
   return index_add_(zeros_of(amount, {bins}), 0, place, amounts);
 }
 
-// The smallest and the largest element, as tensors where they differ between samples.
-std::pair<Tensor, Tensor> ends_of(const Tensor& t, double around) {
-  see_values(t, [](const Tensor& values) {
-    want(all(isfinite(values)).item<bool>(), "the range of the elements is not finite");
-  });
+// Is the data unlike for each sample of a batch, or each replay of a graph?
+bool varies(const kit::Body& b, const Tensor& t) {
+  return !t.has_memory() || b.call()->flags & AJ_CALL_CAPTURING;
+}
+
+// The smallest and the largest element, as tensors where they vary. A capture does not look.
+std::pair<Tensor, Tensor> ends_of(const kit::Body& b, const Tensor& t, double around) {
+  if (!(b.call()->flags & AJ_CALL_CAPTURING))
+    see_values(t, [](const Tensor& values) {
+      want(all(isfinite(values)).item<bool>(), "the range of the elements is not finite");
+    });
   Tensor low = to(amin(t), float64), high = to(amax(t), float64);
   Tensor apart = to(eq(low, high), float64) * around;
   return {low - apart, high + apart};
 }
 
-Tensor counted_each(const Tensor& t, int64_t bins, DLDataType wide) {
-  auto [low, high] = ends_of(t, 1);
+Tensor counted_each(const kit::Body& b, const Tensor& t, int64_t bins, DLDataType wide) {
+  auto [low, high] = ends_of(b, t, 1);
   Tensor scale = to(full({}, double(bins), float64, t.device()) / (high - low), wide);
   Tensor part = (to(t, wide) - to(low, wide)) * scale;
   Tensor amount = ones({1}, int64, t.device());
@@ -59,7 +65,7 @@ aj_status* histc_body(void*, aj_call* call) {
     double low = b.real(2), high = b.real(3);
     want(low <= high, "max must be larger than min: ", high, " and ", low);
     DLDataType wide = t.dtype().bits <= 32 && t.is_floating_point() ? float32 : float64;
-    if (low == high && t.numel() && !t.has_memory()) return b.ret(0, counted_each(t, bins, wide));
+    if (low == high && t.numel() && varies(b, t)) return b.ret(0, counted_each(b, t, bins, wide));
     Span s = low == high ? span_of(t, low, high, !(low == 0 && high == 0) && t.numel() == 0, 1)
                          : Span{low, high};
     // On the processor a part at a time, which its caches hold.
@@ -101,8 +107,8 @@ void histogram_of(const kit::Body& b, const Tensor& edges, const Tensor& weight,
 }
 
 // linspace between the elements' ends.
-Tensor edges_each(const Tensor& t, int64_t bins) {
-  auto [low, high] = ends_of(t, 0.5);
+Tensor edges_each(const kit::Body& b, const Tensor& t, int64_t bins) {
+  auto [low, high] = ends_of(b, t, 0.5);
   const int64_t half = (bins + 1) / 2;
   Tensor i = arange(0, bins + 1, 1, float64, t.device()), step = (high - low) / double(bins);
   Tensor upper = high - step * double(bins - half) + (i - half) * step;
@@ -120,8 +126,8 @@ aj_status* histogram_body(void*, aj_call* call) {
     Floats range = b.given(2) ? b.floats(2) : Floats();
     want(range.is_none() || range.size() == 2, "range must hold two numbers, it holds ",
          range.size());
-    if (range.is_none() && t.numel() && !t.has_memory())
-      return histogram_of(b, edges_each(t, bins), b.tensor(3), b.flag(4));
+    if (range.is_none() && t.numel() && varies(b, t))
+      return histogram_of(b, edges_each(b, t, bins), b.tensor(3), b.flag(4));
     Span s = range.is_none() ? span_of(t, 0, t.numel() ? 0 : 1, t.numel() == 0, 0.5)
                              : span_of(t, range[0], range[1], true, 0.5);
     histogram_of(b, linspace(s.low, s.high, bins + 1, t.dtype(), t.device()), b.tensor(3),

@@ -67,7 +67,8 @@ aj_status* nanmedian_body(void*, aj_call* call) {
     Tensor flat = reshape(b.tensor(0), {-1}), seen = flat.detach();
     if (flat.numel() == 0) return b.ret(0, number_without_elements(flat));
     if (!has_values(seen)) return b.ret(0, reshape(cut(flat, 0, 0, 1), Sizes()));
-    if (!seen.has_memory()) {  // the place differs between samples
+    const bool captured = b.call()->flags & AJ_CALL_CAPTURING;
+    if (captured || !seen.has_memory()) {  // the place differs between replays or samples
       Tensor good = sum(logical_not(isnan(seen)), 0, true);
       Tensor at = clamp(floor_divide(good - 1, 2), 0);
       Tensor found = gather(std::get<0>(sort(seen, 0)), 0, at);

@@ -726,3 +726,48 @@ print(count("waits") - waits, told(lambda: one_hot(i + 1).tolist()))
     lines = run(program, name, card).splitlines()
     assert lines[0] == "[4, 0] [[3], [1]] [[3, 3, 3], [1, 1, 1]] True"
     assert lines[1].startswith("0 OutOfRangeError: scatter: index 5 is out of range for dimension 1 with size 5")
+
+
+@either
+def test_what_is_in_the_values_is_found_at_each_replay(name, card):
+    """Elements are others when a graph is launched: ends, places and counts are those of then."""
+    program = """
+x, mask = adjoin.tensor([[4.0, 1, 3, 0], [2, 2, 5, 1]]), adjoin.tensor([[True, False, True, False], [False, False, False, True]])
+source, target = adjoin.arange(8.0), adjoin.tensor([[1, -1, 0, 0], [2, 3, -1, 1]])
+calls = {
+    "quantile": lambda x, *_: x.quantile(parts[x.device.type], 1),
+    "nanquantile": lambda x, *_: x.nanquantile(0.4),
+    "nanmedian": lambda x, *_: x.nanmedian(),
+    "histc": lambda x, *_: x.histc(5),
+    "histogram": lambda x, *_: adjoin.cat(list(adjoin.histogram(x, 3))),
+    "nonzero_static": lambda x, *_: adjoin.nonzero_static(x, size=7, fill_value=-2),
+    "masked_scatter": lambda x, mask, source, _: x.masked_scatter(mask, source),
+    "margins": lambda x, mask, source, target: adjoin.nn.functional.multilabel_margin_loss(x, target),
+    "pdist": lambda x, *_: adjoin.pdist(x),
+    "pdist of seven": lambda x, *_: adjoin.pdist(x.reshape(8, 1)[1:], 1.0),
+}
+parts = {device: adjoin.tensor([0.3, 1.0], device=device) for device in ("cpu", gpu)}
+there = [t.to(gpu) for t in (x, mask, source, target)]
+graphs = {}
+for what, f in calls.items():
+    f(*there)
+    graph = Graph()
+    graph.capture_begin()
+    graphs[what] = graph, f(*there)
+    graph.capture_end()
+others = [x * -3 + 1, ~mask, source - 9, adjoin.tensor([[3, 2, 1, -1], [-1, 3, 0, 1]])]
+others[0][1, 2] = float("nan")
+for round, given in enumerate(([x, mask, source, target], others)):
+    for to, t in zip(there, given):
+        to.copy_(t)
+    for what, (graph, got) in graphs.items():
+        if round and what == "histc":  # ends are finite from here on
+            there[0].copy_(given[0].nan_to_num(-8.0))
+            given = [given[0].nan_to_num(-8.0), *given[1:]]
+        graph.replay()
+        adjoin.testing.assert_close(got.cpu(), calls[what](*given), equal_nan=True, msg=lambda m: f"{what}: {m}")
+        if round == 0:
+            adjoin.testing.assert_close(calls[what](*there).cpu(), got.cpu(), msg=lambda m: f"{what}: {m}")
+print(len(graphs), told(lambda: there[0].quantile(parts[gpu] + 1)))
+"""
+    assert run(program, name, card) == "10 RuntimeError: quantile: q must be from 0 to 1\n"

@@ -231,7 +231,9 @@ Tensor places_by_ranks(const Tensor& t, int64_t n, int64_t fill) {
 aj_status* nonzero_static_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     int64_t n = b.integer(1);
-    if (!b.tensor(0).has_memory()) return b.ret(0, places_by_ranks(b.tensor(0), n, b.integer(2)));
+    // How many there are differs between samples of a batch, and replays of a graph.
+    if (!b.tensor(0).has_memory() || b.call()->flags & AJ_CALL_CAPTURING)
+      return b.ret(0, places_by_ranks(b.tensor(0), n, b.integer(2)));
     Tensor found = nonzero(b.tensor(0));
     int64_t missing = n - found.size(0);
     if (missing <= 0) return b.ret(0, cut(found, 0, 0, n));

@@ -38,14 +38,16 @@ void want_source(int64_t n, const Tensor& source) {
   want(source.numel() >= n, "mask takes ", n, " elements, source has ", source.numel());
 }
 
-// No shape depends on how many elements the mask takes, which may differ between samples: each
-// place has the source's element of its rank among those that the mask takes.
-Tensor put_by_ranks(const Tensor& t, const Tensor& mask, const Tensor& source) {
+// No shape depends on how many elements the mask takes, which may differ between samples, or
+// between replays of a graph: each place has the source's element of its rank among those that the
+// mask takes. A capture does not look.
+Tensor put_by_ranks(const Tensor& t, const Tensor& mask, const Tensor& source, bool captured) {
   const int64_t n = t.numel();
   if (n == 0) return clone(t);
-  see_values(mask, [&](const Tensor& masks) {
-    if (masks.numel()) want_source(amax(sum(reshape(masks, {-1, n}), 1)).item<int64_t>(), source);
-  });
+  if (!captured)
+    see_values(mask, [&](const Tensor& masks) {
+      if (masks.numel()) want_source(amax(sum(reshape(masks, {-1, n}), 1)).item<int64_t>(), source);
+    });
   if (source.numel() == 0) return clone(t);
   Tensor ranks = clamp(cumsum(reshape(mask, {-1}), 0) - 1, 0, source.numel() - 1);
   return where(mask, reshape(gather(reshape(source, {-1}), 0, ranks), t.shape()), t);
@@ -64,7 +66,9 @@ aj_status* masked_put_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &t = b.tensor(0), &source = b.tensor(2);
     check_masked_put(b);
-    if (!b.tensor(1).has_memory()) return b.ret(0, put_by_ranks(t, b.tensor(1), source));
+    const bool captured = b.call()->flags & AJ_CALL_CAPTURING;
+    if (captured || !b.tensor(1).has_memory())
+      return b.ret(0, put_by_ranks(t, b.tensor(1), source, captured));
     std::vector<Tensor> places = unbind(nonzero(reshape(b.tensor(1), {-1})), 1);
     int64_t n = places[0].numel();
     want_source(n, source);

@@ -222,6 +222,30 @@ int check_operation(const Part& op) {
   return kGood;
 }
 
+// A place of the window: where it stands in the weight of a filter, its channel of the group, and
+// how far it is from the window's corner.
+struct Tap {
+  int64_t place, channel;
+  std::vector<int64_t> away;
+};
+std::vector<Tap> taps_of(const Problem& p) {
+  size_t space = p.stride.size();
+  std::vector<Tap> taps(size_t(p.weight.numel() / p.weight.sizes[0]));
+  for (size_t w = 0; w < taps.size(); ++w) {
+    Tap& t = taps[w] = {0, 0, std::vector<int64_t>(space)};
+    int64_t rest = int64_t(w);
+    for (size_t d = space + 1; d >= 1; rest /= p.weight.sizes[d--]) {
+      int64_t i = rest % p.weight.sizes[d];
+      t.place += i * p.weight.steps[d];
+      if (d > 1)
+        t.away[d - 2] = i * p.dilation[d - 2];
+      else
+        t.channel = i;
+    }
+  }
+  return taps;
+}
+
 void convolve(const Problem& p, void* big, void* weight, void* small, bool tf32) {
   const Array& out = p.way == kForward ? p.small : p.way == kBackwardData ? p.big : p.weight;
   std::vector<double> sums(size_t(out.numel()), 0);
@@ -232,36 +256,34 @@ void convolve(const Problem& p, void* big, void* weight, void* small, bool tf32)
   int64_t of_group = p.weight.sizes[1], groups = p.big.sizes[1] / of_group,
           filters = p.small.sizes[1] / groups;
   size_t space = p.stride.size();
+  const std::vector<Tap> taps = taps_of(p);
+  std::vector<int64_t> at(space + 2);
   for (int64_t s = 0; s < p.small.numel(); ++s) {
-    std::vector<int64_t> at(space + 2);
     for (int64_t d = int64_t(space) + 1, rest = s; d >= 0; rest /= p.small.sizes[size_t(d--)])
       at[size_t(d)] = rest % p.small.sizes[size_t(d)];
-    for (int64_t w = 0, n = p.weight.numel() / p.weight.sizes[0]; w < n; ++w) {
-      int64_t rest = w, big_at = at[0], big_place = at[0] * p.big.steps[0];
-      int64_t weight_place = at[1] * p.weight.steps[0];
-      std::vector<int64_t> tap(space + 1);
-      for (size_t d = space + 1; d >= 1; rest /= p.weight.sizes[d--]) {
-        tap[d - 1] = rest % p.weight.sizes[d];
-        weight_place += tap[d - 1] * p.weight.steps[d];
-      }
-      int64_t channel = at[1] / filters * of_group + tap[0];
-      big_at = big_at * p.big.sizes[1] + channel;
-      big_place += channel * p.big.steps[1];
+    const int64_t filter = at[1] * p.weight.steps[0];
+    double mine = p.way == kForward ? 0 : value(small, p.small.place(s));
+    for (size_t w = 0; w < taps.size(); ++w) {
+      const Tap& t = taps[w];
+      int64_t channel = at[1] / filters * of_group + t.channel;
+      int64_t big_at = at[0] * p.big.sizes[1] + channel;
+      int64_t big_place = at[0] * p.big.steps[0] + channel * p.big.steps[1];
       bool inside = true;
       for (size_t d = 0; d < space && inside; ++d) {
-        int64_t i = at[d + 2] * p.stride[d] - p.pad[d] + tap[d + 1] * p.dilation[d];
+        int64_t i = at[d + 2] * p.stride[d] - p.pad[d] + t.away[d];
         inside = i >= 0 && i < p.big.sizes[d + 2];
         big_at = big_at * p.big.sizes[d + 2] + i;
         big_place += i * p.big.steps[d + 2];
       }
       if (!inside) continue;
       if (p.way == kForward)
-        sums[size_t(s)] += value(big, big_place) * value(weight, weight_place);
+        mine += value(big, big_place) * value(weight, filter + t.place);
       else if (p.way == kBackwardData)
-        sums[size_t(big_at)] += value(small, p.small.place(s)) * value(weight, weight_place);
+        sums[size_t(big_at)] += mine * value(weight, filter + t.place);
       else
-        sums[size_t(at[1] * n + w)] += value(small, p.small.place(s)) * value(big, big_place);
+        sums[size_t(at[1]) * taps.size() + w] += mine * value(big, big_place);
     }
+    if (p.way == kForward) sums[size_t(s)] = mine;
   }
   void* to = p.way == kForward ? small : p.way == kBackwardData ? big : weight;
   for (size_t i = 0; i < sums.size(); ++i) write(to, out.type, out.place(int64_t(i)), sums[i]);
