@@ -215,7 +215,6 @@ def test_modules_that_compute_again():
     """What is inside runs once more in backward; gradients, names of parameters and of states are those of the module."""
     import copy
 
-
     import adjoin
     from adjoin import nn
     from adjoin.distributed.algorithms import _checkpoint  # noqa: F401

@@ -248,20 +248,37 @@ def test_a_module_without_values_is_filled():
                 for p in module.parameters(recurse=False):
                     p.fill_(p.numel())
 
-        with adjoin.device("meta"):
-            net = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 2)))
-        net.append(nn.Linear(2, 1, device="cpu"))
+        net = nn.Sequential(
+            nn.Linear(3, 4, device="meta"), nn.Sequential(nn.Linear(4, 2, device="meta")), nn.Linear(2, 1)
+        )
         net = FSDP(net, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), param_init_fn=fill)
         with FSDP.summon_full_params(net):
             filled = [p.flatten()[0].item() for p in net.module[:2].parameters()]
-        with adjoin.device("meta"):
-            left = nn.Linear(2, 2)
+        left = nn.Linear(2, 2, device="meta")
         with pytest.raises(ValueError, match="has left weight without values"):
             FSDP(left, param_init_fn=lambda m: None)
         return filled, net(adjoin.ones(2, 3)).shape
 
     assert simulation.run(process, 2) == [([12.0, 4.0, 8.0, 2.0], (2, 1))] * 2
     assert asked == ["Linear"] * 4
+
+
+def test_parts_that_make_no_tensor_are_told():
+    def process(rank):
+        mesh = dist.init_device_mesh("cpu", (2, 2))
+        cut = [Shard(0), Replicate()]
+        part = adjoin.full((2,), float(rank))
+        whole = DTensor.from_local(part, mesh, cut, run_check=True)
+        assert whole.full_tensor().tolist() == [0.0, 0.0, 2.0, 2.0]
+        for other in (part.double(), part.clone().requires_grad_()):
+            mine = other if rank == 1 else part
+            with pytest.raises(
+                ValueError, match="rank 0 has .*float32; rank 1 has .*float(64|32 that requires)"
+            ):
+                DTensor.from_local(mine, mesh, cut, run_check=True)
+        return True
+
+    assert simulation.run(process, 4) == [True] * 4
 
 
 def test_wrapping_and_what_tutorials_call():
