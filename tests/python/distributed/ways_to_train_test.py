@@ -272,9 +272,7 @@ def test_parts_that_make_no_tensor_are_told():
         assert whole.full_tensor().tolist() == [0.0, 0.0, 2.0, 2.0]
         for other in (part.double(), part.clone().requires_grad_()):
             mine = other if rank == 1 else part
-            with pytest.raises(
-                ValueError, match="rank 0 has .*float32; rank 1 has .*float(64|32 that requires)"
-            ):
+            with pytest.raises(ValueError, match="rank 0 has .*float32; rank 1 has .*float(64|32 that requires)"):
                 DTensor.from_local(mine, mesh, cut, run_check=True)
         return True
 

@@ -255,6 +255,35 @@ class FullyShardedDataParallel(adjoin.nn.Module):
         return made
 
     @classmethod
+    def full_optim_state_dict(cls, model, optim, optim_input=None, rank0_only=True, group=None):
+        """The optimizer's whole state by the parameters' names, in process 0 alone if ``rank0_only``."""
+        from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+        state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=True))
+        return {} if rank0_only and dist.get_rank(group) else state
+
+    @classmethod
+    def sharded_optim_state_dict(cls, model, optim, group=None):
+        """The parts of the optimizer's state by the parameters' names."""
+        from ..checkpoint.state_dict import get_optimizer_state_dict
+
+        return get_optimizer_state_dict(model, optim)
+
+    @classmethod
+    def shard_full_optim_state_dict(cls, full_optim_state_dict, model, optim_input=None, optim=None):
+        """What ``optim.load_state_dict`` takes, of a whole state that every process has."""
+        if optim is None:
+            raise ValueError("shard_full_optim_state_dict: optim= is wanted, the optimizer that is to take the state")
+        return cls.optim_state_dict_to_load(model, optim, full_optim_state_dict)
+
+    @classmethod
+    def scatter_full_optim_state_dict(cls, full_optim_state_dict, model, optim_input=None, optim=None, group=None):
+        """The same of a whole state that process 0 has, None the others."""
+        held = [full_optim_state_dict if dist.get_rank(group) == 0 else None]
+        dist.broadcast_object_list(held, group=group, group_src=0)
+        return cls.shard_full_optim_state_dict(held[0], model, optim_input, optim)
+
+    @classmethod
     @contextlib.contextmanager
     def summon_full_params(
         cls, module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False
