@@ -17,7 +17,9 @@ NAMES = {
     "step, MLP": "ms", "beyond, MLP": "ms", "unused found, MLP": "ms", "no_sync, MLP": "ms",
     "step, 102 tensors": "ms", "beyond, 102 tensors": "ms", "main thread, a parameter": "us",
     "step, 19.7 M": "ms", "beyond, 19.7 M": "ms", "memory beyond, 79 MB": "MB", "peak of it": "MB",
-    "save 228 MB": "ms", "load 228 MB": "ms", "kill to new group": "ms",
+    "save 228 MB": "ms", "load 228 MB": "ms", "kill to new group": "ms", "300 join a store": "s",
+    "4,096 join the server": "s", "a death told to them": "s",
+    "4,096 simulated, 5 steps": "s", "memory of them": "MB",
 }  # fmt: skip
 
 
@@ -177,8 +179,39 @@ class Bench:
             self.got = {"kill to new group": 1e3 * (time.time() - float(file.read()))}
 
 
+def store():
+    """Clients of one store, each with a connection of its own, come in turn; each sets a key and reads it."""
+    from torch.distributed import TCPStore
+
+    server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    clients, first = [], time.perf_counter()
+    for i in range(300):
+        clients.append(TCPStore("127.0.0.1", server.port, wait_for_workers=False))
+        clients[-1].set(str(i), "here")
+        assert clients[-1].get(str(i)) == b"here"
+    return {"300 join a store": time.perf_counter() - first}
+
+
+def many():
+    """4,096 processes of `simulated`, which PyTorch has nothing beside."""
+    import scale
+
+    took, told, _ = scale.joins(4096)
+    steps, memory = scale.ranks(4096)
+    return {
+        "4,096 join the server": took, "a death told to them": told,
+        "4,096 simulated, 5 steps": steps, "memory of them": memory,
+    }  # fmt: skip
+
+
+ALONE = {"store": store, "many": many}  # these begin no processes
+
+
 def main():
     backend, part, folder = sys.argv[1:]
+    if part in ALONE:
+        print("RESULT", json.dumps(ALONE[part]()), flush=True)
+        return
     bench = Bench(backend, folder)
     getattr(bench, part)()
     bench.dist.barrier()

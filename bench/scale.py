@@ -204,7 +204,7 @@ def slept(n):
 
 
 def ranks(n):
-    """Five steps of DistributedDataParallel by n threads, each a process of `simulated`."""
+    """(seconds, MB) of five steps of DistributedDataParallel by n threads, each a process of `simulated`."""
     import resource
 
     import torch
@@ -227,11 +227,12 @@ def ranks(n):
     found = simulation.run(process, n)
     took, memory = time.perf_counter() - first, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     assert len(set(found)) == 1, "the processes do not agree"
-    print(f"{n} simulated processes, 5 steps: {took:.1f} s of 60, {memory:.0f} MB of 2048")
+    return took, memory
 
 
 def joins(n):
-    """So many clients of one control server, each with a thread and a connection of its own."""
+    """Seconds until so many clients of one control server, each with a thread and a connection of its own, have joined; until the last
+    of them was told of a death; until all have left."""
     from adjoin import _C
 
     server, port = _C.dist_serve("127.0.0.1", 0)
@@ -250,10 +251,7 @@ def joins(n):
         _C.dist_leave(link)
         _C.dist_disconnect(link)
     _C.dist_end_server(server, 0)
-    left = time.perf_counter() - first
-    print(
-        f"{n} joins of one control server: {took:.2f} s of 3; a death is told to the last after {told:.2f} s of 1; all leave in {left:.1f} s"
-    )
+    return took, told, time.perf_counter() - first
 
 
 def curves(machine, out):
@@ -332,8 +330,13 @@ def main():
     if args.slept or args.here:
         if args.slept:
             return slept(args.slept)
-        joins(args.here)
-        return ranks(args.here)
+        took, told, left = joins(args.here)
+        print(
+            f"{args.here} joins of one control server: {took:.2f} s of 3; a death is told to the last after {told:.2f} s of 1; all leave in {left:.1f} s"
+        )
+        took, memory = ranks(args.here)
+        print(f"{args.here} simulated processes, 5 steps: {took:.1f} s of 60, {memory:.0f} MB of 2048")
+        return None
     every = not (args.measure or args.ranks or args.curves)
     machine = MACHINE
     if args.machine:

@@ -1,8 +1,11 @@
 """adjoin._hints: what somebody may have meant by a name that is not there."""
 
+import importlib
 import inspect
 import sys
 import types
+
+from ._names import PLACES
 
 
 def hint(name, names):
@@ -47,10 +50,13 @@ def absent(module, name):
 
 
 def getattr_of(module):
-    """__getattr__ for a module that finds nothing late."""
+    """__getattr__ for a module that finds nothing late but what PyTorch has as files of it (torch.optim.adamw)."""
 
     def __getattr__(name):
-        raise absent(module, name)
+        place = PLACES.get(f"{module.partition('.')[2]}.{name}")
+        if place is None:
+            raise absent(module, name)
+        return importlib.import_module(f"{__package__}.{place}")
 
     return __getattr__
 

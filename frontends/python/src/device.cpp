@@ -10,7 +10,7 @@
 
 namespace adjoin::py {
 
-DLDevice default_device = {};
+thread_local DLDevice default_device = {};
 
 aj_status* find_kind(std::string_view name, DLDevice* out) {
   int32_t type = 0;

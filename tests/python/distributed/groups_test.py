@@ -1,12 +1,17 @@
 """tests/python/distributed/groups_test.py: groups by their own methods, collectives that give new tensors, parts of meshes; each
 thread is a process."""
 
+import datetime
+
 import pytest
 
 import adjoin
 import adjoin.distributed as dist
 from adjoin.distributed import _functional_collectives as funcol
+from adjoin import futures, nn
 from adjoin.distributed import simulation
+from adjoin.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, register_ddp_comm_hook
+from adjoin.nn.parallel import DistributedDataParallel
 
 if "simulated" not in adjoin.plugin.available():
     pytest.skip("NOT TESTED: the plugin simulated was not built", allow_module_level=True)
@@ -168,3 +173,64 @@ def test_parts_of_a_mesh():
         return True
 
     assert simulation.run(process, 8) == [True] * 8
+
+
+def test_a_world_of_one_has_a_store():
+    for value in (b"1", b"2"):  # each world has its own
+        dist.init_process_group(rank=0, world_size=1, timeout=datetime.timedelta(seconds=0.1))
+        try:
+            store = dist._get_default_store()
+            with pytest.raises(dist.DistStoreError, match="'a'"):
+                store.get("a")
+            store.set("a", value)
+            assert dist._get_default_store().get("a") == value
+        finally:
+            dist.destroy_process_group()
+
+
+def test_members_alone_make_a_group():
+    def process(rank):
+        if rank == 1:
+            assert dist.new_group([0, 2], use_local_synchronization=True) is None
+            assert dist.new_group([0, 2]) == dist.GroupMember.NON_GROUP_MEMBER
+            return 0.0
+        made, again = dist.new_group([2, 0], use_local_synchronization=True), dist.new_group([0, 2])
+        x = adjoin.full((1,), rank + 1.0)
+        dist.all_reduce(x, group=made)
+        dist.all_reduce(x, group=again)
+        return x.item()
+
+    assert simulation.run(process, 3) == [8.0, 0.0, 8.0]
+
+
+def test_hooks_by_their_names():
+    def gradient(rank, kind):
+        net = nn.Linear(3, 2, bias=False).double()
+        nn.init.ones_(net.weight)
+        ddp = DistributedDataParallel(net)
+        register_ddp_comm_hook(kind, ddp)
+        ddp(adjoin.full((1, 3), rank + 1.0, dtype=adjoin.float64)).sum().backward()
+        return net.weight.grad.unique().tolist()
+
+    def process(rank):
+        found = {kind: gradient(rank, kind) for kind in DDPCommHookType}
+        assert found.pop(DDPCommHookType.NOOP) == [rank + 1.0] and len(found) == 7
+        assert all(one == [1.5] for one in found.values()), found
+        net = DistributedDataParallel(nn.Linear(1, 1))
+
+        def other(state, bucket: int) -> futures.Future:
+            return futures.Future()
+
+        def nothing(state, bucket: dist.GradBucket) -> int:
+            return 0
+
+        def good(state, bucket: dist.GradBucket) -> futures.Future[adjoin.Tensor]:
+            return futures.Future()
+
+        for hook, words in ((other, "bucket annotation should be dist.GradBucket"), (nothing, "return annotation")):
+            with pytest.raises(ValueError, match=words):
+                net.register_comm_hook(None, hook)
+        net.register_comm_hook(None, good)
+        return True
+
+    assert simulation.run(process, 2) == [True] * 2

@@ -215,12 +215,11 @@ def test_modules_that_compute_again():
     """What is inside runs once more in backward; gradients, names of parameters and of states are those of the module."""
     import copy
 
-    import pytest
-
     import adjoin
     from adjoin import nn
     from adjoin.distributed.algorithms import _checkpoint  # noqa: F401
     from adjoin.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+    from adjoin.distributed.fsdp.wrap import ModuleWrapPolicy
 
     class Block(nn.Module):
         runs = 0
@@ -258,8 +257,10 @@ def test_modules_that_compute_again():
     far = wrappers.offload_wrapper(copy.deepcopy(plain[0]))
     (far(x).sum() - plain[0](x).sum()).backward()
     assert Block.runs == 2 and far.inner.weight.grad.abs().sum() > 0
-    with pytest.raises(NotImplementedError, match="say which modules by check_fn"):
-        wrappers.apply_activation_checkpointing(net, auto_wrap_policy=print)
+    net = copy.deepcopy(plain)
+    wrappers.apply_activation_checkpointing(net, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}))
+    assert isinstance(net[0].inner, wrappers.CheckpointWrapper) and isinstance(net[1][1], wrappers.CheckpointWrapper)
+    assert isinstance(net[0], Block) and net(x).equal(plain(x))
 
 
 def test_names_that_do_nothing_yet_say_what_to_use():
@@ -269,11 +270,6 @@ def test_names_that_do_nothing_yet_say_what_to_use():
     from adjoin.distributed import checkpoint, fsdp, tensor
 
     for call, kind, words in (
-        (
-            lambda: fsdp.FullyShardedDataParallel(nn.Linear(1, 1), param_init_fn=print),
-            NotImplementedError,
-            "initialize the module before",
-        ),
         (lambda: fsdp.fully_shard([nn.Linear(1, 1)]), NotImplementedError, "call it for each"),
         (
             lambda: checkpoint.async_save({}, checkpoint_id="x", async_stager=1),

@@ -454,6 +454,7 @@ KILLED = """
 import os, pathlib, random, signal, sys, threading, time
 import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
 from torch.distributed import simulation
+from torch.distributed.rendezvous import end_servers
 from torch.distributed.tensor import Shard, distribute_tensor
 base, kills, g = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(sys.argv[3])
 os.environ.pop("ADJOIN_CONTROL", None)
@@ -497,7 +498,7 @@ def save_on_a_full_disk(rank, meet):
     else:
         raise AssertionError("nothing was said")
     dist.destroy_process_group()
-    dist.rendezvous.end_servers(10000)  # rank 0 has the server: it waits for the other one, as the end of a program does
+    end_servers(10000)  # rank 0 has the server: it waits for the other one, as the end of a program does
 
 def check(newest, first, sizes):
     def process(rank):

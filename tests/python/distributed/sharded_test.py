@@ -371,6 +371,15 @@ other.load_state_dict(FSDP.optim_state_dict_to_load(again, other, state))
 for a, b in zip(net.parameters(), again.parameters()):
     assert optimizer.state[a]["exp_avg"].to_local().equal(other.state[b]["exp_avg"].to_local())
 assert other.param_groups[0]["lr"] == 0.05
+whole = FSDP.full_optim_state_dict(net, optimizer)  # in process 0 alone
+assert whole if rank == 0 else whole == {}
+every, parts = FSDP.full_optim_state_dict(net, optimizer, rank0_only=False), FSDP.sharded_optim_state_dict(net, optimizer)
+assert every["state"]["0.weight"]["exp_avg"].equal(parts["state"]["0.weight"]["exp_avg"].full_tensor())
+for taken in (FSDP.scatter_full_optim_state_dict(whole or None, again, optim=other), FSDP.shard_full_optim_state_dict(every, again, optim=other)):
+    other.load_state_dict({"state": {}, "param_groups": other.state_dict()["param_groups"]})
+    other.load_state_dict(taken)
+    for a, b in zip(net.parameters(), again.parameters()):
+        assert optimizer.state[a]["exp_avg"].to_local().equal(other.state[b]["exp_avg"].to_local())
 FSDP.set_state_dict_type(net, StateDictType.FULL_STATE_DICT, FullStateDictConfig(rank0_only=True))
 assert len(net.state_dict()) == (4 if rank == 0 else 0)
 try:

@@ -2,6 +2,7 @@
 replicated in place, the strategies of the older FSDP; each thread is a process."""
 
 import copy
+import functools
 import io
 import threading
 
@@ -15,9 +16,16 @@ from adjoin.distributed._composable.replicate import replicate
 from adjoin.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from adjoin.distributed.algorithms.model_averaging.hierarchical_model_averager import HierarchicalModelAverager
 from adjoin.distributed.fsdp import FullyShardedDataParallel as FSDP
-from adjoin.distributed.fsdp import ShardingStrategy, StateDictType, fully_shard
+from adjoin.distributed.fsdp import FSDPModule, ShardingStrategy, StateDictType, fully_shard
 from adjoin.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
-from adjoin.distributed.fsdp.wrap import CustomPolicy, enable_wrap, wrap
+from adjoin.distributed.fsdp.wrap import (
+    CustomPolicy,
+    ModuleWrapPolicy,
+    _or_policy,
+    enable_wrap,
+    size_based_auto_wrap_policy,
+    wrap,
+)
 from adjoin.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
 from adjoin.distributed.optim.apply_optimizer_in_backward import (
     _apply_optimizer_in_backward,
@@ -195,6 +203,80 @@ def test_strategies_of_fsdp(strategy, monkeypatch):
         return made
 
     of_ranks(make)
+
+
+def groups(net, policy, **more):
+    """The names of the parts of a module that the policy makes groups of their own."""
+    wrapped = FSDP(net, auto_wrap_policy=policy, **more)
+    return {name for name, m in wrapped.module.named_modules() if name and isinstance(m, FSDPModule)}
+
+
+def test_which_parts_are_groups():
+    def process(rank):
+        def make():
+            return nn.Sequential(  # of 110, 72, 63 and 24 elements
+                nn.Linear(10, 10),
+                nn.ModuleList([nn.Linear(8, 4), nn.Linear(8, 4)]),
+                nn.Sequential(nn.Sequential(nn.Linear(2, 7), nn.Linear(7, 3)), nn.Linear(5, 3)),
+                nn.MultiheadAttention(2, 1),
+            )
+
+        some = functools.partial(size_based_auto_wrap_policy, min_num_params=40)
+        assert groups(make(), some) == {"0", "2.0"}  # the list is none; what is left of 2 is too small
+        few = functools.partial(size_based_auto_wrap_policy, min_num_params=20)
+        assert groups(make(), few) == {"0", "1.0", "1.1", "2.0.0", "2.0.1"}  # an attention is left whole
+        leaves = {"force_leaf_modules": {nn.Linear}, "exclude_wrap_modules": {nn.ModuleList}}
+        assert groups(make(), functools.partial(few, **leaves)) == {"2.0", "3"}
+        assert groups(make(), {nn.Linear}) >= {"0", "1.0", "1.1", "2.0.0", "2.0.1", "2.1"}
+        either = functools.partial(_or_policy, policies=[some, ModuleWrapPolicy({nn.MultiheadAttention})])
+        assert groups(make(), either) == {"0", "2.0", "3"}
+        net = make()
+        assert groups(net, some, ignored_modules=[net[0]]) == {"2.0"}
+        return True
+
+    assert simulation.run(process, 2) == [True] * 2
+
+
+def test_a_module_without_values_is_filled():
+    asked = []
+
+    def process(rank):
+        def fill(module):
+            asked.append(type(module).__name__)
+            module.to_empty(device="cpu", recurse=False)
+            with adjoin.no_grad():
+                for p in module.parameters(recurse=False):
+                    p.fill_(p.numel())
+
+        net = nn.Sequential(
+            nn.Linear(3, 4, device="meta"), nn.Sequential(nn.Linear(4, 2, device="meta")), nn.Linear(2, 1)
+        )
+        net = FSDP(net, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), param_init_fn=fill)
+        with FSDP.summon_full_params(net):
+            filled = [p.flatten()[0].item() for p in net.module[:2].parameters()]
+        left = nn.Linear(2, 2, device="meta")
+        with pytest.raises(ValueError, match="has left weight without values"):
+            FSDP(left, param_init_fn=lambda m: None)
+        return filled, net(adjoin.ones(2, 3)).shape
+
+    assert simulation.run(process, 2) == [([12.0, 4.0, 8.0, 2.0], (2, 1))] * 2
+    assert asked == ["Linear"] * 4
+
+
+def test_parts_that_make_no_tensor_are_told():
+    def process(rank):
+        mesh = dist.init_device_mesh("cpu", (2, 2))
+        cut = [Shard(0), Replicate()]
+        part = adjoin.full((2,), float(rank))
+        whole = DTensor.from_local(part, mesh, cut, run_check=True)
+        assert whole.full_tensor().tolist() == [0.0, 0.0, 2.0, 2.0]
+        for other in (part.double(), part.clone().requires_grad_()):
+            mine = other if rank == 1 else part
+            with pytest.raises(ValueError, match="rank 0 has .*float32; rank 1 has .*float(64|32 that requires)"):
+                DTensor.from_local(mine, mesh, cut, run_check=True)
+        return True
+
+    assert simulation.run(process, 4) == [True] * 4
 
 
 def test_wrapping_and_what_tutorials_call():

@@ -4,6 +4,7 @@ import copy
 import gc
 import math
 import pickle
+import threading
 import weakref
 
 import adjoin as aj
@@ -87,6 +88,27 @@ def test_default_device_is_a_context():
     with aj.device("meta"):
         assert aj.zeros(3).is_meta and aj.zeros(3, device="cpu").is_cpu
     assert aj.zeros(3).is_cpu
+
+
+def test_default_device_is_a_threads_own():
+    entered, looked, found = threading.Event(), threading.Event(), []
+
+    def other():
+        with aj.device("meta"):
+            entered.set()
+            looked.wait(60)
+            found.append(aj.zeros(1).device.type)
+        found.append(aj.zeros(1).device.type)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(60)
+    try:
+        assert aj.zeros(3).is_cpu and aj.get_default_device().type == "cpu"
+    finally:
+        looked.set()
+        thread.join()
+    assert found == ["meta", "cpu"]
 
 
 @pytest.mark.parametrize(

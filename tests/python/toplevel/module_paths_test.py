@@ -24,6 +24,13 @@ from adjoin.nn.modules.conv import Conv2d
 from torch.nn.modules.conv import Conv2d as same
 assert same is Conv2d is nn.Conv2d
 StepLR(AdamW(nn.Linear(2, 2).parameters()), 1)
+import torch  # what PyTorch has as files is there without an import of its own
+assert torch.optim.adamw.AdamW is AdamW and torch.distributions.half_normal.HalfNormal is torch.distributions.HalfNormal
+assert nn.modules.pixelshuffle.PixelShuffle is nn.PixelShuffle and nn.parallel.scatter_gather.scatter is nn.parallel.scatter
+assert torch.distributed.distributed_c10d is torch.distributed.constants is torch.distributed
+assert torch.distributed.GradBucket is nn.parallel.distributed.GradBucket
+assert torch.cuda.amp.grad_scaler.GradScaler is torch.cuda.amp.GradScaler
+assert not hasattr(torch.optim, "no_such_room") and not hasattr(torch.distributed, "no_such_room")
 try:
     import torch.no_such_room
 except ModuleNotFoundError as error:

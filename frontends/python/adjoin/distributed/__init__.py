@@ -4,6 +4,7 @@
 of both. Engines are plugins (``gloo``). A group of one process needs none: its collectives are copies.
 """
 
+from .._hints import getattr_of
 from ._collectives import (  # noqa: F401
     P2POp,
     _make_nccl_premul_sum,
@@ -105,3 +106,13 @@ from ._work import Work  # noqa: F401
 from .device_mesh import DeviceMesh, init_device_mesh  # noqa: F401
 from .rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401
+
+_late = getattr_of(__name__)
+
+
+def __getattr__(name):
+    if name != "GradBucket":
+        return _late(name)
+    from ..nn.parallel.distributed import GradBucket
+
+    return GradBucket

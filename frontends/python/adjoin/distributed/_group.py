@@ -13,7 +13,7 @@ from .. import _C
 from . import _methods
 from ._names import Backend, DistBackendError, DistNetworkError, DistStoreError, default_pg_timeout, milliseconds
 from .rendezvous import _files, _servers, all_have_come, end_servers, meet
-from .store import PrefixStore, _LinkStore
+from .store import HashStore, PrefixStore, _LinkStore
 
 _NOBODY = "Default process group has not been initialized, please make sure to call init_process_group."
 
@@ -435,12 +435,16 @@ def of(group):
 
 
 def _get_default_group():
+    """The group of all processes; libraries of the time before groups had a default ask for it."""
     return of(None)
 
 
 def _get_default_store():
-    of(None)
-    return here().world.store
+    timeout, world = of(None)._timeout, here().world
+    if world.store is None:  # of a world of one: nobody else writes to it
+        world.store = HashStore()
+        world.store.set_timeout(timeout)
+    return world.store
 
 
 def _rank_not_in_group(group):
@@ -498,11 +502,6 @@ def get_global_rank(group, group_rank):
     return ranks[group_rank]
 
 
-def _get_default_group():
-    """The group of all processes; libraries of the time before groups had a default ask for it."""
-    return of(None)
-
-
 def get_group_rank(group, global_rank):
     """The place in the group of a process of the world."""
     ranks = of(group)._ranks
@@ -539,7 +538,8 @@ def get_node_local_rank(fallback_rank=None):
 
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None,
               device_id=None):  # fmt: skip
-    """Another group. Every process of the world calls it, in the same order; who is not in it gets NON_GROUP_MEMBER."""
+    """Another group. Every process of the world calls it, in the same order; who is not in it gets NON_GROUP_MEMBER. With
+    ``use_local_synchronization`` its members alone call it, and who is none gets None."""
     everybody, world = of(None)._ranks, here().world
     ranks = sorted(everybody if ranks is None else ranks)
     for rank in ranks:
@@ -550,7 +550,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     members = "-".join(map(str, ranks))
     number = world.made[members] = world.made.get(members, 0) + 1
     if mine not in ranks:
-        return GroupMember.NON_GROUP_MEMBER
+        return None if use_local_synchronization else GroupMember.NON_GROUP_MEMBER
     timeout = world.default._timeout if timeout is None else timeout
     label = group_desc or f"{members} ({number})"
     if len(ranks) == 1:

@@ -3,6 +3,7 @@
 import functools
 
 from ... import amp as _amp
+from ..._hints import getattr_of
 
 
 class autocast(_amp.autocast):
@@ -28,3 +29,6 @@ def amp_definitely_not_available():
     from .. import is_available
 
     return not is_available()
+
+
+__getattr__ = getattr_of(__name__)

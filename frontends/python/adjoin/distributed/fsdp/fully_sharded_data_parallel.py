@@ -11,7 +11,7 @@ from ... import distributed as dist
 from ...nn.utils import clip_grad_norm_
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor
-from .wrap import CustomPolicy
+from .wrap import CustomPolicy, _chosen
 from ._fully_shard import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard  # noqa: F401
 
 
@@ -120,9 +120,7 @@ class FullyShardedDataParallel(adjoin.nn.Module):
                 "FullyShardedDataParallel: parts are not taken from a device to the processor; leave cpu_offload out"
             )
         if param_init_fn is not None:
-            raise NotImplementedError(
-                "FullyShardedDataParallel: param_init_fn is not served; initialize the module before"
-            )
+            _fill(module, param_init_fn, ignored_modules or ())
         if sync_module_states:
             with adjoin.no_grad():
                 for t in (*module.parameters(), *module.buffers()):
@@ -134,8 +132,9 @@ class FullyShardedDataParallel(adjoin.nn.Module):
         }
         keep = {"mesh": mesh, "mp_policy": policy, "ignored_params": ignored}
         lets_go = strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)
-        for part in reversed(list(module.modules())):
-            if part is not module and not isinstance(part, FSDPModule) and _wants(auto_wrap_policy, part):
+        parts = () if auto_wrap_policy is None else _chosen(module, auto_wrap_policy, ignored_modules or (), ignored)
+        for part in parts:
+            if not isinstance(part, FSDPModule):
                 fully_shard(part, **{"reshard_after_forward": lets_go, **keep, **_own(auto_wrap_policy, part)})
         self.module = fully_shard(module, reshard_after_forward=lets_go, **keep)
         self.sharding_strategy, self.process_group = strategy, mesh.get_group(mesh.ndim - 1) if mesh else None
@@ -256,6 +255,35 @@ class FullyShardedDataParallel(adjoin.nn.Module):
         return made
 
     @classmethod
+    def full_optim_state_dict(cls, model, optim, optim_input=None, rank0_only=True, group=None):
+        """The optimizer's whole state by the parameters' names, in process 0 alone if ``rank0_only``."""
+        from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+        state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=True))
+        return {} if rank0_only and dist.get_rank(group) else state
+
+    @classmethod
+    def sharded_optim_state_dict(cls, model, optim, group=None):
+        """The parts of the optimizer's state by the parameters' names."""
+        from ..checkpoint.state_dict import get_optimizer_state_dict
+
+        return get_optimizer_state_dict(model, optim)
+
+    @classmethod
+    def shard_full_optim_state_dict(cls, full_optim_state_dict, model, optim_input=None, optim=None):
+        """What ``optim.load_state_dict`` takes, of a whole state that every process has."""
+        if optim is None:
+            raise ValueError("shard_full_optim_state_dict: optim= is wanted, the optimizer that is to take the state")
+        return cls.optim_state_dict_to_load(model, optim, full_optim_state_dict)
+
+    @classmethod
+    def scatter_full_optim_state_dict(cls, full_optim_state_dict, model, optim_input=None, optim=None, group=None):
+        """The same of a whole state that process 0 has, None the others."""
+        held = [full_optim_state_dict if dist.get_rank(group) == 0 else None]
+        dist.broadcast_object_list(held, group=group, group_src=0)
+        return cls.shard_full_optim_state_dict(held[0], model, optim_input, optim)
+
+    @classmethod
     @contextlib.contextmanager
     def summon_full_params(
         cls, module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False
@@ -311,6 +339,20 @@ def _mesh(strategy, group, mesh):
     return DeviceMesh("cpu", dist.get_process_group_ranks(group), _groups=[group])
 
 
+def _fill(module, init, ignored):
+    """Calls ``init`` for each module that has a tensor without values."""
+    left_out = {inner for m in ignored for inner in m.modules()}
+    for m in [m for m in module.modules() if m not in left_out]:
+        if any(t.is_meta for t in (*m.parameters(recurse=False), *m.buffers(recurse=False))):
+            init(m)
+    for name, p in module.named_parameters():
+        if p.is_meta:
+            raise ValueError(
+                f"FullyShardedDataParallel: param_init_fn has left {name} without values (device meta); "
+                "m.to_empty(device=..., recurse=False) and m.reset_parameters() give a module's own ones"
+            )
+
+
 def _own(policy, module):
     """What a CustomPolicy says of one module."""
     said = policy.keywords(module) if isinstance(policy, CustomPolicy) else {}
@@ -327,13 +369,3 @@ def _own(policy, module):
                 f"CustomPolicy: {name}={value!r} of one module is not served; sharding_strategy and mixed_precision are"
             )
     return made
-
-
-def _wants(policy, module):
-    if policy is None:
-        return False
-    if isinstance(policy, (set, frozenset)):
-        return isinstance(module, tuple(policy))
-    if hasattr(policy, "_module_classes"):  # ModuleWrapPolicy
-        return isinstance(module, tuple(policy._module_classes))
-    return bool(policy(module=module, recurse=False, nonwrapped_numel=sum(p.numel() for p in module.parameters())))

@@ -2,6 +2,8 @@
 
 import contextlib
 
+from ... import nn
+
 
 class ModuleWrapPolicy:
     """Those of some classes."""
@@ -56,9 +58,24 @@ def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_
     return recurse or isinstance(module, tuple(transformer_layer_cls))
 
 
-def size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=int(1e8), **more):
-    """Those with so many parameters."""
-    return nonwrapped_numel >= min_num_params
+def size_based_auto_wrap_policy(
+    module,
+    recurse,
+    nonwrapped_numel,
+    min_num_params=int(1e8),
+    force_leaf_modules=None,
+    exclude_wrap_modules=None,
+):
+    """Those with so many parameters outside of their own groups; nothing inside of ``force_leaf_modules``, which are attentions, and
+    none of ``exclude_wrap_modules``, which are lists and dicts, but what is in them."""
+    policy = size_based_auto_wrap_policy
+    leaves = policy.FORCE_LEAF_MODULES if force_leaf_modules is None else force_leaf_modules
+    excluded = policy.EXCLUDE_WRAP_MODULES if exclude_wrap_modules is None else exclude_wrap_modules
+    return nonwrapped_numel >= min_num_params and not isinstance(module, tuple(leaves if recurse else excluded))
+
+
+size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = {nn.ModuleList, nn.ModuleDict}
+size_based_auto_wrap_policy.FORCE_LEAF_MODULES = {nn.MultiheadAttention}
 
 
 def always_wrap_policy(*args, **kwargs):
@@ -69,3 +86,31 @@ def always_wrap_policy(*args, **kwargs):
 def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
     """Those of which a function says so."""
     return recurse or lambda_fn(module)
+
+
+def _or_policy(module, recurse, nonwrapped_numel, policies):
+    """Those that one of some policies names."""
+    return any(policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for policy in policies)
+
+
+def _chosen(root, policy, ignored_modules=(), ignored_params=()):
+    """The parts of a module that a policy names, the innermost first; the module itself is none."""
+    if isinstance(policy, (set, frozenset)):
+        policy = ModuleWrapPolicy(policy)
+    whole = isinstance(policy, (ModuleWrapPolicy, CustomPolicy))  # these ask of each module alone
+    ignored, params, found, seen = set(ignored_modules), set(ignored_params), [], set()
+
+    def visit(module):
+        """How many elements of the module are in groups."""
+        size = sum(p.numel() for p in module.parameters() if p not in params)
+        if module in seen or not (whole or policy(module=module, recurse=True, nonwrapped_numel=size)):
+            return 0
+        seen.add(module)
+        inner = sum(visit(child) for child in module.children() if child not in ignored)
+        if module is root or not policy(module=module, recurse=False, nonwrapped_numel=size - inner):
+            return inner
+        found.append(module)
+        return size
+
+    visit(root)
+    return found

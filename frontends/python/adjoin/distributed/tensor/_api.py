@@ -8,6 +8,8 @@ import adjoin
 from ... import _C
 from ...utils import _python_dispatch
 from .. import _collectives as collectives
+from .._group import get_rank
+from .._objects import all_gather_object
 from ..device_mesh import DeviceMesh
 from . import _dispatch
 from ._move import moved
@@ -19,6 +21,19 @@ _grad = _C.Tensor.__dict__["grad"]
 
 
 _replicates = threading.local()  # a thread may be a process
+
+
+def _check_parts(tensor, mesh):
+    """Each process of the mesh hears of parts that make no tensor."""
+    told = {get_rank(): (str(tensor.dtype), tensor.requires_grad)}
+    for m in range(mesh.ndim):
+        lines = [None] * mesh.size(m)
+        all_gather_object(lines, told, mesh.get_group(m))
+        told = {rank: kind for line in lines for rank, kind in line.items()}
+    if len(set(told.values())) > 1:
+        raise ValueError("DTensor.from_local: the parts differ: " + "; ".join(
+            f"rank {rank} has {dtype}{' that requires a gradient' if grad else ''}" for rank, (dtype, grad) in sorted(told.items())
+        ))  # fmt: skip
 
 
 class DTensor(_C.Tensor):
@@ -75,10 +90,12 @@ class DTensor(_C.Tensor):
     @staticmethod
     def from_local(local_tensor, device_mesh=None, placements=None, *, run_check=False, shape=None, stride=None,
                    grad_placements=None):  # fmt: skip
-        """The tensor of which each process has such a part. Without ``shape`` parts along a dimension are of one size."""
+        """The tensor of which each process has such a part. Without ``shape`` parts along a dimension are of one size. With ``run_check``
+        parts of other dtypes are refused, and copies are those of the first process."""
         mesh = device_mesh or _the_mesh("DTensor.from_local")
         placements = normal(placements or (Replicate(),) * mesh.ndim, local_tensor.dim(), mesh, "DTensor.from_local")
         if run_check:
+            _check_parts(local_tensor, mesh)
             for m, p in enumerate(placements):
                 if p.is_replicate():
                     with adjoin.no_grad():

@@ -1,5 +1,6 @@
 """adjoin.nn.parallel: one module on several devices of one process; what needs processes says so."""
 
+from ..._hints import getattr_of
 from ..modules.module import Module
 from ._spread import (  # noqa: F401
     gather,
@@ -38,9 +39,12 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
 
 
+_late = getattr_of(__name__)
+
+
 def __getattr__(name):
     if name != "DistributedDataParallel":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _late(name)
     from .distributed import DistributedDataParallel
 
     return DistributedDataParallel

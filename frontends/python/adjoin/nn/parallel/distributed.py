@@ -5,12 +5,14 @@ view of it. Buckets are reduced strictly in their order, so that all processes s
 """
 
 import contextlib
+import typing
 
 import adjoin
 
 from ... import _C
 from ... import distributed as dist
 from ...distributed._objects import alike
+from ...futures import Future
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._parts import Parts, in_parts
@@ -374,6 +376,7 @@ class DistributedDataParallel(Module, Joinable):
         """``hook(state, bucket)`` reduces a bucket in place of the mean: it gives a future of the reduced flat tensor."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        _check_hints(hook)
         self._refuse_parts("a communication hook")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook: there is one already; it can be registered once")
@@ -428,6 +431,19 @@ class _Shadow(JoinHook):
         dist.all_reduce(chosen, dist.ReduceOp.MAX, group=group)
         module = self.net.module
         _broadcast([*module.parameters(), *module.buffers()], group, int(chosen))
+
+
+def _check_hints(hook):
+    """A hook whose annotations say that it is another kind of function is refused; one without them is not asked."""
+    said = getattr(hook, "__annotations__", {})
+    takes, gives = said.get("bucket", GradBucket), said.get("return", Future)
+    if not isinstance(takes, str) and takes is not GradBucket:
+        raise ValueError(f"Communication hook: bucket annotation should be dist.GradBucket. It is {takes!r}")
+    if not isinstance(gives, str) and typing.get_origin(gives) is not Future and gives is not Future:
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor] or torch.futures.Future. "
+            f"It is {gives!r}"
+        )
 
 
 __all__ = ["DistributedDataParallel", "GradBucket"]

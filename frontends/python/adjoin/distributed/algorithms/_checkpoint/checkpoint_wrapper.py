@@ -6,6 +6,7 @@ import functools
 
 from .... import autograd, nn
 from ....utils.checkpoint import checkpoint
+from ...fsdp.wrap import _chosen
 
 _NAME = "_checkpoint_wrapped_module"
 _PREFIX = f"{_NAME}."
@@ -98,11 +99,10 @@ def checkpoint_wrapper(module, checkpoint_impl=CheckpointImpl.NO_REENTRANT, chec
 def apply_activation_checkpointing(
     model, checkpoint_wrapper_fn=checkpoint_wrapper, check_fn=lambda _: True, auto_wrap_policy=None
 ):
-    """Puts each inner module that ``check_fn`` takes into a wrapper, the innermost first."""
+    """Puts each inner module that ``auto_wrap_policy`` or else ``check_fn`` takes into a wrapper, the innermost first."""
     if auto_wrap_policy is not None:
-        raise NotImplementedError(
-            "apply_activation_checkpointing: auto_wrap_policy is not served; say which modules by check_fn"
-        )
+        chosen = set(_chosen(model, auto_wrap_policy))
+        check_fn = chosen.__contains__
     for parent in [m for m in model.modules() if not isinstance(m, ActivationWrapper)][::-1]:
         for name, child in list(parent.named_children()):
             if not isinstance(child, ActivationWrapper) and check_fn(child):
