@@ -156,7 +156,7 @@ class Replayed:
             try:
                 known.joint = Joint(self.call_of(form), leaves, tensors, known.program)
                 known.joint.read = read
-                if not fastest(known.joint, known.program, leaves, tensors):
+                if not fastest(known.joint, known.program, self.call_of(form), leaves, tensors):
                     known.joint = False
             except (RuntimeError, TypeError):  # not of calls that have such a derivative
                 known.joint = False
