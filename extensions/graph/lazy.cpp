@@ -141,7 +141,7 @@ bool Scope::same_tensor(const Known& s, aj_tensor* t, uint32_t ref) {
     return false;
   const bool free = t->obj.flags & AJ_TENSOR_FREE_ORDER;
   const bool ordered = free || t->obj.flags & AJ_TENSOR_DENSE;
-  if (ordered != v.in_order ||
+  if (ordered != v.in_order || free != v.free ||
       (!ordered && !std::equal(v.strides.begin(), v.strides.end(), t->dl.strides)))
     return false;
   fresh_.push_back(Tensor::borrow(t));

@@ -20,6 +20,7 @@ struct Shown {
   uint32_t base_arg = kNone;     // and which argument that was
   bool input = false;
   bool in_order = false;  // C order without gaps
+  bool free = false;      // whatever its strides say, its elements may lie in another order
   Tensor twin;            // the same on the device "meta": shapes are found by calls of such
 };
 
@@ -160,6 +161,7 @@ class Scope : public std::enable_shared_from_this<Scope> {
   std::vector<Known*> path() const;
   Known::Ready& ready_for(const std::vector<uint32_t>& alive);
   std::unique_ptr<Program> program_of(const std::vector<uint32_t>& alive, Known::Ready& r);
+  void slice(Program& p, Known::Ready& r) const;
   void carry_out(Known::Ready& r, Flush& told);
   void keep(const Known::Ready& r);
   void put_numbers(Known::Ready& r);

@@ -184,8 +184,33 @@ std::unique_ptr<Program> Scope::program_of(const std::vector<uint32_t>& alive, K
     ordered[v] = shown.in_order || shown.strides.empty();
   }
   make_functional(*p, first, ordered);
+  slice(*p, r);
   verify(*p);
   return p;
+}
+
+// Do the strides descend? Then what eager makes of it is in C order.
+static bool descends(const Shown& v) {
+  if (v.strides.empty()) return v.in_order && !v.free;
+  int64_t least = 1;
+  for (size_t d = v.type.shape.size(); d-- > 0;) {
+    if (v.type.shape[d] == 1 || v.strides[d] == 0) continue;
+    if (v.strides[d] < least) return false;
+    least = v.strides[d] * v.type.shape[d];
+  }
+  return true;
+}
+
+void Scope::slice(Program& p, Known::Ready& r) const {
+  std::vector<bool> down;
+  for (const Slot& s : slots_) down.push_back(descends(*s.shown));
+  const std::vector<uint32_t> before = slice_first(p, down);
+  if (before.empty()) return;
+  std::vector<const Known*> calls(r.place.size());
+  for (auto [seen, node] : r.place) calls[node] = seen;
+  r.place.clear();
+  for (uint32_t i = 0; i < before.size(); i++)
+    if (before[i] != kNone) r.place.emplace_back(calls[before[i]], i);
 }
 
 Known::Ready& Scope::ready_for(const std::vector<uint32_t>& alive) {
@@ -212,7 +237,6 @@ void Scope::put_numbers(Known::Ready& r) {
         std::memcpy(at, &n.value.v, 8);
         changed.push_back(&r.program->body.nodes[node]);
       }
-      break;
     }
   if (changed.empty()) return;
   r.number = ++memory_->programs;

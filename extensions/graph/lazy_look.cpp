@@ -110,6 +110,7 @@ class Looking {
     if (!(t->obj.flags & AJ_TENSOR_FREE_ORDER))
       v.strides.assign(t->dl.strides, t->dl.strides + t->dl.ndim);
     v.in_order = t->obj.flags & AJ_TENSOR_DENSE;
+    v.free = t->obj.flags & AJ_TENSOR_FREE_ORDER;
     v.twin = Tensor::borrow(t);
     uint64_t offset;
     for (auto [twin, arg] : twins) {
@@ -154,6 +155,7 @@ uint32_t Scope::ref_of(Known& s, aj_tensor* t) {
   v.type = {false, t->dl.dtype, {t->dl.shape, t->dl.shape + t->dl.ndim}};
   const bool free = t->obj.flags & AJ_TENSOR_FREE_ORDER;
   v.in_order = free || t->obj.flags & AJ_TENSOR_DENSE;
+  v.free = free;
   if (!v.in_order) v.strides.assign(t->dl.strides, t->dl.strides + t->dl.ndim);
   DLTensor like = t->dl;
   like.data = nullptr;

@@ -21,6 +21,31 @@ bool descends(const aj_tensor* t) {
   return true;
 }
 
+// An input that lies as convolutions like it, if there is one.
+const aj_tensor* in_free_order(const Part& part, const std::vector<Tensor>& regs) {
+  for (uint32_t v : part.inputs)
+    if (const aj_tensor* t = regs[v].get(); t && t->obj.flags & AJ_TENSOR_FREE_ORDER) return t;
+  return nullptr;
+}
+
+// Where all lie alike and without gaps, numbers aside, the n-th element in memory is made of the
+// n-th ones, whatever their order is. Who lies so may be turned by another thread that has it, so
+// nobody else may have it.
+bool lies_alike(const Part& part, const std::vector<Tensor>& regs, const DLTensor& free,
+                const std::vector<int64_t>& sizes) {
+  if (!part.by_element || part.device_type != kDLCPU) return false;
+  const std::vector<int64_t> shape(free.shape, free.shape + free.ndim);
+  for (const Type& type : part.output_types)
+    if (shape_at(type, sizes) != shape) return false;
+  return std::all_of(part.inputs.begin(), part.inputs.end(), [&](uint32_t v) {
+    const aj_tensor* t = regs[v].get();
+    if (!(t->obj.flags & AJ_TENSOR_FREE_ORDER)) return core().tensor_numel(t) == 1;
+    return core().tensor_unique(t) && t->dl.ndim == free.ndim &&
+           std::equal(shape.begin(), shape.end(), t->dl.shape) &&
+           std::equal(free.strides, free.strides + free.ndim, t->dl.strides);
+  });
+}
+
 bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<int64_t>& sizes,
            bool calm) {
   uint64_t include, exclude;
@@ -32,13 +57,15 @@ bool takes(const Part& part, const std::vector<Tensor>& regs, const std::vector<
     const aj_tensor* t = regs[part.inputs[i]].get();
     if (!t || int32_t(t->dl.device.device_type) != part.device_type) return false;
     const uint64_t flags = t->obj.flags;
-    if ((flags & (AJ_TENSOR_STRIDED | AJ_TENSOR_FREE_ORDER)) != AJ_TENSOR_STRIDED) return false;
+    if (!(flags & AJ_TENSOR_STRIDED)) return false;
     if (((t->keys | include) & ~ignored) >> 24) return false;
     // A view may have got a history since.
     if (grad && !calm && flags & AJ_TENSOR_VIEW) return false;
-    if (!has_shape(t, part.input_types[i], sizes) || !descends(t)) return false;
+    if (!has_shape(t, part.input_types[i], sizes)) return false;
+    if (!(flags & AJ_TENSOR_FREE_ORDER) && !descends(t)) return false;
   }
-  return true;
+  const aj_tensor* free = in_free_order(part, regs);
+  return !free || lies_alike(part, regs, free->dl, sizes);
 }
 
 // Who has declined three times is asked now and then.
@@ -125,6 +152,21 @@ struct Results {
   }
 };
 
+// The tensor's memory, as if it lay in C order.
+Tensor as_it_lies(aj_tensor* t) {
+  DLTensor like = t->dl;
+  like.data = static_cast<char*>(like.data) + like.byte_offset;
+  like.byte_offset = 0, like.strides = nullptr;
+  const uint64_t bytes = uint64_t(core().tensor_numel(t)) * ((like.dtype.bits + 7u) / 8u);
+  aj_tensor* made = nullptr;
+  core().retain(t);
+  aj_status* s = core().tensor_from_memory(
+      &like, bytes, 0, t, [](void* of) { core().release(static_cast<aj_tensor*>(of)); }, &made);
+  if (s) core().release(t);
+  check(s);
+  return Tensor::steal(made);
+}
+
 }  // namespace
 
 bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int64_t>& sizes) {
@@ -136,21 +178,32 @@ bool run_part(const Part& part, std::vector<Tensor>& regs, const std::vector<int
     in[i] = regs[part.inputs[i]].get();
     if (!(in[i]->dl.device == device)) return false;
   }
+  const aj_tensor* free = in_free_order(part, regs);
   for (size_t i = 0; i < part.outputs.size(); i++) {
     const Type& type = part.output_types[i];
     int64_t shape[64];
     for (size_t d = 0; d < type.shape.size(); d++)
       shape[d] = type.shape[d] < 0 ? sizes[size_t(-1 - type.shape[d])] : type.shape[d];
-    const DLTensor like = {nullptr, device, int32_t(type.shape.size()), type.dtype, shape,
-                           nullptr, 0};
+    DLTensor like = {nullptr, device, int32_t(type.shape.size()), type.dtype, shape, nullptr, 0};
+    if (free) like.strides = free->dl.strides;
     check(core().tensor_empty(&like, 0, &out.t[i]));
+    if (free) out.t[i]->obj.flags |= AJ_TENSOR_FREE_ORDER;  // as its calls would leave it
     out.n++;
+  }
+  aj_tensor* to[kMostPorts];
+  std::copy_n(out.t, out.n, to);
+  std::vector<Tensor> lying;
+  auto lie = [&](aj_tensor*& t) {
+    if (t->obj.flags & AJ_TENSOR_FREE_ORDER) t = lying.emplace_back(as_it_lies(t)).get();
+  };
+  if (free) {
+    std::for_each(in, in + part.inputs.size(), lie);
+    std::for_each(to, to + out.n, lie);
   }
   void* stream = nullptr;
   if (part.device_type != kDLCPU) check(core().stream_current(device, &stream));
   const aj_compiler& c = *part.compiler;
-  if (!has_run(part, c.run(c.self, part.program.get(), in, out.t, sizes.data(), stream)))
-    return false;
+  if (!has_run(part, c.run(c.self, part.program.get(), in, to, sizes.data(), stream))) return false;
   part.log->declined.store(0, std::memory_order_relaxed);
   for (size_t i = 0; i < out.n; i++) regs[part.outputs[i]] = Tensor::steal(out.t[i]);
   out.n = 0;

@@ -61,6 +61,7 @@ struct Part {
   std::shared_ptr<aj_object> program;
   int32_t device_type = 0;
   bool no_grad = false;
+  bool by_element = false;                // its calls are element-wise
   std::vector<uint32_t> inputs, outputs;  // registers of the sequence
   std::vector<Type> input_types, output_types;
   struct Log {

@@ -12,6 +12,7 @@
 #include <queue>
 
 #include "../seen.hpp"
+#include "passes.hpp"
 
 namespace adjoin::graph {
 
@@ -279,6 +280,9 @@ class Arranging {
             inside[v] = 0, own[v] = false;
           }
       part.no_grad = seen.nodes[0]->no_grad;
+      part.by_element = std::all_of(seen.nodes.begin(), seen.nodes.end(), [](const Node* n) {
+        return is_element_wise(facts_of(n->op).kind);
+      });
       part.inputs = seen.inputs, part.outputs = seen.outputs;
       for (uint32_t v : part.inputs) part.input_types.push_back(p_.values[v].type);
       for (uint32_t v : part.outputs) part.output_types.push_back(p_.values[v].type);

@@ -23,6 +23,10 @@ void drop_dropout(Program& p);
 // first of those that share its memory. ordered: it lies in C order, or in an order of its own.
 void make_functional(Program& p, const std::vector<uint32_t>& memory,
                      const std::vector<bool>& ordered);
+// Slices of element-wise results are made of slices of what these are made of. descends: by value,
+// it lies in C order, or is such a view. By node, which one it was before (kNone: none); empty:
+// nothing is other than it was.
+std::vector<uint32_t> slice_first(Program& p, const std::vector<bool>& descends);
 
 // Values that share memory with one that is written, or that is handed out: nothing may stand in
 // their place, and they in nobody's.

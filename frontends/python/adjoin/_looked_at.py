@@ -2,6 +2,7 @@
 
 import builtins
 import dis
+import functools
 import os
 import sys
 import types
@@ -235,15 +236,13 @@ class Looked:
 
     def check_code(self, code):
         """Nothing but tensors is written."""
-        line = code.co_firstlineno
-        for step in dis.get_instructions(code):
-            line = step.starts_line or line
-            if step.opname == "STORE_DEREF" and step.argval in code.co_freevars:
-                self.refuse(code, line, f"assigns '{step.argval}' of the function around it")
-            if step.argval == "grad" and self.trains:  # what becomes of gradients is known
+        for line, name, around in writes_of(code):
+            if around:
+                self.refuse(code, line, f"assigns '{name}' of the function around it")
+            if name == "grad" and self.trains:  # what becomes of gradients is known
                 continue
-            if step.opname in WRITES and code.co_name not in ("__init__", "<module>", "__post_init__"):
-                self.refuse(code, line, f"assigns '{step.argval}'")
+            if code.co_name not in ("__init__", "<module>", "__post_init__"):
+                self.refuse(code, line, f"assigns '{name}'")
 
     def watching(self):
         return Watching(self)
@@ -267,6 +266,18 @@ class Looked:
         return code, code.co_firstlineno
 
 
+@functools.lru_cache(1024)
+def writes_of(code):
+    """What code writes besides names of its own: the line, the name, whether that is of the function around it."""
+    found, line = [], code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = step.starts_line or line
+        around = step.opname == "STORE_DEREF" and step.argval in code.co_freevars
+        if around or step.opname in WRITES:
+            found.append((line, step.argval, around))
+    return found
+
+
 class Watching:
     """A with statement: which functions run inside, and which of C they call."""
 
@@ -275,6 +286,8 @@ class Watching:
 
     def __enter__(self):
         self.before = sys.getprofile()
+        if hasattr(self.before, "disable"):  # cProfile's, which is no function
+            self.before.disable()
         sys.setprofile(self.note)
 
     def note(self, frame, event, what):
@@ -287,7 +300,11 @@ class Watching:
             self.called[id(what)] = what, code, frame.f_lineno
 
     def __exit__(self, kind, error, traceback):
-        sys.setprofile(self.before)
+        if hasattr(self.before, "enable"):
+            sys.setprofile(None)
+            self.before.enable()
+        else:
+            sys.setprofile(self.before)
         if kind is None:
             self.looked.check(self.ran, {what: at for what, *at in self.called.values()})
 

@@ -17,6 +17,8 @@ KINDS = 64  # of arguments that are remembered
 SYMBOLS = 3  # sizes that may vary in one program
 TRIALS = 24  # runs of a step, in turns with its calls, before it is known what is faster; the first four warm up
 GUARD = 4_000  # nanoseconds that a call costs before its program runs
+MORE = 4  # a look is a recording, which costs as much as some steps do: each comes after so many times as many runs
+GAIN = 0.95  # of the time of its calls, above which a step's program is not worth its looks
 
 
 class Known:
@@ -82,13 +84,13 @@ class Replayed:
         return result
 
     def trust(self, known, program, args, kwargs, looked, writes):
-        """From now on the program runs for such calls, twice as often as before."""
+        """From now on the program runs for such calls, MORE times as often as before."""
         form = program.form_out
         flat = isinstance(form, dict) and form == {"t": list(range(len(form.get("t", ()))))}
         together = None if form == 0 else True if flat else lambda results: put_together(form, results)
         known.program = program
         joint = None if known.sizes or writes else self.joint_of(known, args, kwargs, looked)
-        known.runs = 1 if self.check else known.runs * 2
+        known.runs = 1 if self.check else known.runs * MORE
         tensors = [t for _, t in looked.tensors]
         handle, together = (None, lambda given: joint.run([*given, *tensors])) if joint else (program.handle, together)
         self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
@@ -122,7 +124,7 @@ class Replayed:
         known.equal += 1
         self.others += 1
         if known.equal >= EQUAL:
-            known.runs, self.others = 1 if self.check else known.runs * 2, 0
+            known.runs, self.others = 1 if self.check else known.runs * MORE, 0
             step = known.step = known.step if known.step and known.step.is_as(step) else step
             moving = [part for w in looked.moving for part in step.watched(w)]
             watched, together = [*looked.watched, *moving], Stepped(self, known, form)
@@ -154,7 +156,7 @@ class Replayed:
             try:
                 known.joint = Joint(self.call_of(form), leaves, tensors, known.program)
                 known.joint.read = read
-                if not fastest(known.joint, known.program, leaves, tensors):
+                if not fastest(known.joint, known.program, self.call_of(form), leaves, tensors):
                     known.joint = False
             except (RuntimeError, TypeError):  # not of calls that have such a derivative
                 known.joint = False
@@ -240,7 +242,7 @@ class Stepped:
             return self.calls(given)
         known = self.known
         if known.trials >= TRIALS:
-            if known.least[1] + GUARD <= 1.02 * known.least[0] or not TRIALS:
+            if known.least[1] + GUARD <= GAIN * known.least[0] or not TRIALS:
                 return self.step.run(given)
             return self.replayed.pass_on("its program is not faster than its calls", self.calls(given))
         way, begin = known.trials % 2, now()

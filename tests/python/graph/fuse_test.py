@@ -292,3 +292,71 @@ def test_results_have_the_versions_that_eager_gives():
     with adjoin.no_grad():
         made = jit.trace(f, (h,))(h)
         assert bits(made) == bits(f(h)) and made._version == f(h)._version == 0
+
+
+def resnet_end(x, w, u, s):
+    """Two convolutions, their sum, a norm of it: sums of channels-last tensors have bits of their own."""
+    y = F.relu(F.conv2d(x, w, padding=1) + F.conv2d(x, u, padding=1)) * 0.5
+    return F.batch_norm(y, None, None, s, None, True), y
+
+
+def test_what_convolutions_give_is_fused_in_its_order():
+    adjoin.manual_seed(SEED)
+    for shape in ((4, 3, 64, 64), (2, 5, 37, 71)):
+        x, s = adjoin.randn(shape), adjoin.randn(16)
+        w, u = (adjoin.randn(16, shape[1], 3, 3) for _ in range(2))
+        with adjoin.no_grad():
+            check(resnet_end, x, w, u, s)
+            # Beside a tensor in C order, or spread over channels, it is another walk.
+            y, c = adjoin.randn(shape[0], 16, *shape[2:]), adjoin.randn(16, 1, 1)
+            check(
+                lambda x, w, y: F.batch_norm((F.conv2d(x, w, padding=1) + y).tanh(), None, None, training=True),
+                x,
+                w,
+                y,
+                groups=0,
+            )
+            check(
+                lambda x, w, c: F.batch_norm((F.conv2d(x, w, padding=1) + c).tanh(), None, None, training=True),
+                x,
+                w,
+                c,
+                groups=0,
+            )
+
+            # A tensor that others have may be turned while it is read: it is left to the calls.
+            def norm(z):
+                return F.batch_norm((z * 2).tanh(), None, None, training=True)
+
+            wanted, traced = norm(F.conv2d(x, w, padding=1)), jit.trace(norm, (F.conv2d(x, w, padding=1),))
+            kept = F.conv2d(x, w, padding=1)
+            assert bits(traced(kept)) == bits(wanted) and traced.stats()["groups"] == 0
+            check(lambda x, w: adjoin.softmax(F.conv2d(x, w, padding=1) * 2, -1).tanh(), x, w, groups=None)
+            check(lambda x, w: (F.conv2d(x, w, padding=1) * 2).sum(-1, keepdim=True).tanh(), x, w, groups=None)
+
+
+def test_a_training_step_of_convolutions_has_groups():
+    def step(x, w, u, s):
+        for t in (w, u, s):
+            t.grad = None
+        y, z = resnet_end(x, w, u, s)
+        (y.relu() + z).sum().backward()
+        return w.grad, u.grad, s.grad
+
+    adjoin.manual_seed(SEED)
+    given = (
+        adjoin.randn(4, 3, 64, 64),
+        *(adjoin.randn(16, 3, 3, 3, requires_grad=True) for _ in range(2)),
+        adjoin.randn(16),
+    )
+    given[3].requires_grad_(True)
+    wanted = [bits(g) for g in step(*given)]
+    memory = adjoin._C.lazy_memory()
+    for _ in range(2):
+        adjoin._C.lazy_enter(memory, 0)
+        try:
+            out = step(*given)
+        finally:
+            adjoin._C.lazy_leave()
+        assert [bits(g) for g in out] == wanted
+        assert adjoin._C.lazy_stats(memory)[4] >= 1

@@ -4,7 +4,7 @@ import math
 
 import adjoin
 import pytest
-from adjoin import _C, jit, nn
+from adjoin import _joint, _C, jit, nn
 from adjoin._joint import Joint, NoJoint, fastest, same_bits
 from adjoin.nn import functional as F
 
@@ -142,7 +142,7 @@ def test_the_faster_way_is_taken():
         joint.theirs,
         joint.kept[::-1],
     )  # other values than the calls' are refused, however fast they come
-    assert fastest(joint, program, [x, w], []) is False
+    assert fastest(joint, program, chain, [x, w], []) is False
 
 
 def peak(run, inputs):
@@ -167,3 +167,13 @@ def test_less_memory_is_held():
     x, w = leaf(500, 1000), leaf(1000)
     joint = both(f, x, w)
     assert peak(lambda: joint.run([x, w]), [x, w]) <= 0.7 * peak(lambda: f(x, w), [x, w])
+
+
+def test_the_function_itself_may_be_the_fastest(monkeypatch):
+    x, w = leaf(40, 80), leaf(80)
+    program = jit.trace(chain, (x, w))._traced.program
+    joint = Joint(chain, [x, w], [], program)
+    for function, wins in ((100, False), (200, True)):  # of 200 for the calls of the program, 120 for the joint one
+        times = [t for _ in range(8) for took in (200, 120, function) for t in (0, took)]
+        monkeypatch.setattr(_joint, "now", iter(times).__next__)
+        assert fastest(joint, program, chain, [x, w], []) is wins

@@ -1,6 +1,8 @@
 """tests/python/graph/replay_test.py: compile(fn, replay=True): the results of eager, what is looked at before each run, what is refused."""
 
+import cProfile
 import math
+import pstats
 import random
 
 import adjoin
@@ -296,6 +298,24 @@ def test_an_argument_that_cannot_be_looked_at_is_refused():
     g = adjoin.compile(lambda x, c: x * c.k, replay=True)
     with pytest.raises(TypeError, match="Config"):
         g(adjoin.ones(2), Config())
+
+
+def test_a_profiler_sees_it_and_goes_on():
+    def mine(x):
+        return x * 2 + python_only(x)
+
+    g, seen = adjoin.compile(mine, replay=True), cProfile.Profile()
+    x = adjoin.randn(3)
+    seen.enable()
+    for _ in range(12):
+        assert bits(g(x)) == bits(mine(x))
+    python_only(x)
+    seen.disable()
+    assert any(name == "python_only" for _, _, name in pstats.Stats(seen).stats)
+
+
+def python_only(x):
+    return x - 1
 
 
 def test_it_is_a_function():
