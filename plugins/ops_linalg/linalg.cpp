@@ -135,7 +135,8 @@ Tensor matrix_norm_of(const Tensor& t, double ord, const Ints& dim, bool keepdim
        shown(t));
   if (std::fabs(ord) == 2) {
     Tensor values = singular_values(t, row, column);
-    if (values.size(-1) == 0) return spread(sum(values, -1), t, dim, keepdim);
+    if (values.size(-1) == 0)  // the largest of none is 0; amin says that there is no smallest
+      return spread(ord > 0 ? sum(values, -1) : amin(values, -1), t, dim, keepdim);
     return spread(select(values, -1, ord > 0 ? 0 : -1), t, dim, keepdim);
   }
   want(std::fabs(ord) == 1 || std::isinf(ord), "the norm ", ord,

@@ -67,9 +67,19 @@ void want_alike(const Parts& a, const Parts& b) {
        b.sparse_dim(), " sparse dimensions are given; they must be equal");
 }
 
+// A sparse tensor without dimensions is one number.
+Tensor number_of(const Parts& p) {
+  Tensor values = coalesced(p).values;
+  return values.numel() ? reshape(values, {}) : zeros({}, values.dtype(), values.device());
+}
+
 Parts times(const Parts& a, const Parts& b) {
-  want(a.size == b.size, "sparse tensors of sizes ", shown(a.size), " and ", shown(b.size),
-       " are given; they must be equal");
+  if (a.size != b.size) {
+    if (b.size.empty()) return with_values(a, a.values * number_of(b));
+    if (a.size.empty()) return with_values(b, number_of(a) * b.values);
+    const Sizes size = broadcast(a.size, b.size);
+    return times(repeated(a, size), repeated(b, size));
+  }
   if (!a.is_coo() && same_places(a, b)) return with_values(a, a.values * b.values);
   const Parts x = coalesced(coo_of(a)), y = coalesced(coo_of(b));
   want_alike(x, y);
@@ -312,10 +322,17 @@ aj_status* mul_vjp(void*, aj_grad_call* call) {
       Operand other = d.operand(1 - i);
       Tensor whole;  // a sparse factor as broadcasting has repeated it
       if (other.is_tensor() && is_sparse(other.tensor()) && is_sparse(g) &&
-          !std::ranges::equal(other.tensor().shape(), g.shape()))
-        other = whole = sparse_repeat(other.tensor(), sizes_of(g));
+          !std::ranges::equal(other.tensor().shape(), g.shape())) {
+        const bool number = other.tensor().ndim() == 0;
+        other = whole = number ? sparse_to_dense(other.tensor(), false)
+                               : sparse_repeat(other.tensor(), sizes_of(g));
+      }
       Tensor made = g * kit::conj(other);
       const bool sparse = is_sparse(d.tensor(i));
+      if (sparse && !std::ranges::equal(made.shape(), d.tensor(i).shape())) {
+        const Parts p = coalesced(any_parts_of(d.tensor(i), "argument"));  // it was repeated
+        made = with_places(p, values_like(summed_to(made, p.size), p));
+      }
       d.set(i, !sparse && is_sparse(made) ? sparse_to_dense(made, false) : made);
     }
   });

@@ -521,3 +521,12 @@ def test_libraries_may_be_preferred():
         with pytest.raises(RuntimeError, match="preferred_linalg_library"):
             prefer(wrong)
     assert T.backends.cuda.preferred_blas_library("default").name == "Default"
+
+
+def test_matrices_of_nothing_have_a_largest_singular_value_and_no_smallest():
+    for shape in ((0, 3), (3, 0), (0, 0), (2, 0, 3)):
+        x = T.zeros(shape)
+        assert L.matrix_norm(x, 2).tolist() in (0.0, [0.0, 0.0])
+        for norm in (lambda x: L.matrix_norm(x, -2), lambda x: L.norm(x, -2, (-2, -1))):
+            with pytest.raises(IndexError, match="at least one element"):
+                norm(x)

@@ -138,7 +138,7 @@ inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
 _ROOMS = (
     "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_ops", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
-    "library", "linalg", "masked", "memory", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
+    "library", "linalg", "masked", "memory", "monitor", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu", "mps",
 )  # fmt: skip
@@ -188,7 +188,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), "_fake_quantize"),
     "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
     **dict.fromkeys((
-        "_assert_async", "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+        "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "cond", "while_loop",
     ), "_checks"),
     **dict.fromkeys((

@@ -64,6 +64,16 @@ def _check_tensor_all(cond, message=None):
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """RuntimeError if a tensor is not of the size, the strides, the dtype, the device or the layout that are given."""
+    wanted = (("size", a.shape, size, tuple), ("stride", None if stride is None else a.stride(), stride, tuple),
+              ("dtype", a.dtype, dtype, lambda x: x), ("device", a.device, device, adjoin.device),
+              ("layout", a.layout, layout, lambda x: x))  # fmt: skip
+    for name, found, want, form in wanted:
+        if want is not None and form(found) != form(want):
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {want}, Got: {found}")
+
+
 def _assert_async(input, assert_msg=""):
     """RuntimeError if a tensor of one element is 0. The value is waited for."""
     if input.numel() != 1:

@@ -90,6 +90,13 @@ class _Mapped:
         self.func, self.randomness, self.stride = func, randomness, 0
         self.out_dims = list(out_dims) if isinstance(out_dims, tuple) else out_dims
 
+    def where(self, result):
+        """The dimension of each result; one in a tuple will do for one tensor."""
+        dims = self.out_dims
+        if isinstance(result, _C.Tensor) and isinstance(dims, list) and len(dims) == 1:
+            dims = dims[0]
+        return _spread(dims, result, "out_dims")
+
     def once(self, dims, args, kwargs, size):
         level = enter(size, self.randomness)
         try:
@@ -100,7 +107,7 @@ class _Mapped:
                 return _C.transform_batched(leaf, d, level) if d is not None and isinstance(leaf, _C.Tensor) else leaf
 
             result = self.func(*_each(dims, args, inside), **kwargs)
-            return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
+            return _opened(self.where(result), result, level)
         finally:
             leave()
 
@@ -111,7 +118,7 @@ class _Mapped:
             result = self.func(*_C.transform_batch_all(args, in_dims, level))
             if isinstance(result, _C.Tensor) and type(self.out_dims) is int:
                 return _C.transform_unbatched(result, self.out_dims, level)
-            return _opened(_spread(self.out_dims, result, "out_dims"), result, level)
+            return _opened(self.where(result), result, level)
         finally:
             leave()
 

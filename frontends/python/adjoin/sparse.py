@@ -47,16 +47,16 @@ def spdiags(diagonals, offsets, shape, layout=None):
     diagonals = diagonals.reshape(1, -1) if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)
     if diagonals.dim() != 2 or offsets.numel() != diagonals.shape[0]:
-        raise ValueError(
+        raise RuntimeError(
             f"spdiags: a row of diagonals for each offset is wanted, the shapes are {tuple(diagonals.shape)} and "
             f"{tuple(offsets.shape)}"
         )
     if offsets.is_floating_point() or offsets.is_complex():
-        raise TypeError(f"spdiags: offsets must be integers, they are {offsets.dtype}")
+        raise RuntimeError(f"spdiags: offsets must be integers, they are {offsets.dtype}")
     if len(set(offsets.tolist())) != offsets.numel():
-        raise ValueError(f"spdiags: each offset must stand there once, they are {offsets.tolist()}")
+        raise RuntimeError(f"spdiags: each offset must stand there once, they are {offsets.tolist()}")
     if len(shape) != 2:
-        raise ValueError(f"spdiags: shape must have two sizes, it is {tuple(shape)}")
+        raise RuntimeError(f"spdiags: shape must have two sizes, it is {tuple(shape)}")
     columns = _C.find_op("arange")(diagonals.shape[1], device=diagonals.device)
     rows = columns - offsets.long().unsqueeze(1)
     inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])

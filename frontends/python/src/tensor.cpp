@@ -96,10 +96,13 @@ void dealloc(PyObject* self) {
   }
 }
 
+// Who else has the tensor, a `.grad` or a node, has its attributes through it: they are held from
+// outside, so nothing is visited. Whoever visits a kept object knows what keeps it.
 int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* o = reinterpret_cast<TensorObject*>(self);
+  if (o->tensor && !o->kept && !core->tensor_unique(o->tensor)) return 0;
   if (own_dict(o)) Py_VISIT(o->dict);
-  if (!o->tensor || o->kept || !core->tensor_unique(o->tensor)) return 0;
+  if (!o->tensor || o->kept) return 0;
   void* held = o->tensor;
   return visit_held(&held, 1, visit, arg);
 }

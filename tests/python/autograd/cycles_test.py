@@ -394,3 +394,18 @@ def test_nothing_that_is_in_use_is_taken():
     gc.collect()
     b.sum().backward()
     assert x.grad[0].item() == 3 and b.grad_fn.a.tolist()[0] == 2
+
+
+def test_attributes_stay_while_only_a_grad_has_the_tensor():
+    class Mark:
+        pass
+
+    first, second, leaf = T.zeros(2), T.zeros(2), T.zeros(2)
+    first.mark, first.other, second.other = Mark(), second, first
+    gone, leaf.grad = weakref.ref(first.mark), first
+    del first, second
+    gc.collect()
+    assert leaf.grad.mark is gone() and leaf.grad.other.other is leaf.grad
+    del leaf
+    gc.collect()
+    assert gone() is None

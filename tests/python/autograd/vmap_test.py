@@ -404,3 +404,11 @@ def test_samples_of_all_parts_draw_the_same():
     adjoin.manual_seed(4)
     adjoin.rand(3)
     assert adjoin.equal(after, adjoin.rand(3))
+
+
+def test_one_dimension_in_a_tuple_does_for_one_result():
+    x = adjoin.arange(6.0).reshape(2, 3)
+    assert adjoin.equal(vmap(lambda x: x * 2, out_dims=(1,))(x), (x * 2).T)
+    assert adjoin.equal(vmap(lambda x: (x,), out_dims=(1,))(x)[0], x.T)
+    with pytest.raises(ValueError, match="structure"):
+        vmap(lambda x: x, out_dims=(1, 0))(x)

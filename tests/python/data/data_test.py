@@ -194,7 +194,7 @@ def test_steps_of_what_has_keys():
         both[4]
     assert pipe.zip(keyed.SequenceWrapper("xyz"))[2] == (30, "z")
     assert keyed.SequenceWrapper({"k": 5})["k"] == 5
-    with pytest.raises(AttributeError, match="no attribute 'nope'; functional forms: batch, concat, map, zip"):
+    with pytest.raises(AttributeError, match="no attribute 'nope'; functional forms: batch, concat, map, shuffle, zip"):
         pipe.nope  # noqa: B018
 
 

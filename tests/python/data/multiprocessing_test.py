@@ -1,10 +1,12 @@
 """tests/python/data/multiprocessing_test.py: tensors in shared memory, in messages, and what becomes of them."""
 
 import gc
+import importlib
 import os
 import random
 import signal
 import time
+import warnings
 
 import adjoin
 import adjoin.multiprocessing as mp
@@ -375,3 +377,40 @@ def test_hogwild(kind, method):
     if kind == "Adam":
         steps = {state["step"].item() for state in optimizer.state.values()}
         assert min(steps) > 160, "one process alone takes 160 steps"
+
+
+def _slowly(i):
+    time.sleep(0.01)
+
+
+def test_a_server_of_forks_is_asked_for_all_at_once(monkeypatch):
+    import threading
+
+    spawn = importlib.import_module("adjoin.multiprocessing.spawn")  # the package has a function of that name
+    monkeypatch.setenv(spawn.ENV_VAR_PARALLEL_START, "1")
+    names = set()
+
+    class Started:
+        def __init__(self, target, args, daemon):
+            self.sentinel, self.exitcode, self.pid = object(), 0, args[1]
+
+        def start(self):
+            names.add(threading.current_thread().name)
+            barrier.wait(20)  # all must be in here together
+
+    barrier = threading.Barrier(3)
+    monkeypatch.setattr(spawn.multiprocessing, "get_context", lambda method: type("Context", (), {"Process": Started}))
+    together = spawn.start_processes(_slowly, nprocs=3, join=False, start_method="forkserver")
+    assert len(names) == 3 and together.pids() == [0, 1, 2]
+
+
+def test_threads_have_names_and_hooks_that_stay_are_told():
+    adjoin.multiprocessing._set_thread_name("my thread")
+    assert adjoin.multiprocessing._get_thread_name() == "my thread"
+    from adjoin.utils.hooks import unserializable_hook, warn_if_has_hooks
+
+    x = adjoin.zeros(2, requires_grad=True)
+    x.register_hook(unserializable_hook(lambda g: g))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_has_hooks(x)

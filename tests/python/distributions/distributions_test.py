@@ -493,3 +493,14 @@ def test_factors_of_correlations(concentration):
         assert 8 * weight.mean().item() == pytest.approx(1, abs=0.03)
     with pytest.raises(ValueError, match="greater than or equal to 2. Found dim=1"):
         d.LKJCholesky(1)
+
+
+def test_wishart_draws_again_what_rounding_made_singular():
+    covariance = adjoin.eye(3) + 0.3
+    drawn = d.Wishart(adjoin.tensor(2.3), covariance)
+    adjoin.manual_seed(1)
+    assert not drawn.support.check(drawn.rsample((3000,), max_try_correction=0)).all()
+    adjoin.manual_seed(1)
+    x = drawn.sample((3000,))
+    assert drawn.support.check(x).all() and drawn.log_prob(x).isfinite().all()
+    assert (x.mean(0) - drawn.mean).abs().max() < 0.4

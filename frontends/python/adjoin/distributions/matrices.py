@@ -83,9 +83,17 @@ class Wishart(ExponentialFamily):
         diagonal = covariance.diagonal(dim1=-2, dim2=-1)
         return self.df[..., None, None] * (covariance**2 + diagonal[..., :, None] * diagonal[..., None, :])
 
-    def rsample(self, sample_shape=()):
-        """See the base."""
-        shape = self._extended_shape(sample_shape)
+    def rsample(self, sample_shape=(), max_try_correction=None):
+        """See the base. What rounding made singular, which happens where df is close to size - 1, is drawn again so many times: 3 by default."""
+        drawn = self._drawn(self._extended_shape(sample_shape))
+        for _ in range(3 if max_try_correction is None else max_try_correction):
+            good = self.support.check(drawn)
+            if good.all():
+                break
+            drawn = adjoin.where(good[..., None, None], drawn, self._drawn(drawn.shape))
+        return drawn
+
+    def _drawn(self, shape):
         steps = adjoin.arange(self._size, dtype=self.df.dtype, device=self.df.device)
         squares = 2 * gamma_samples(shape[:-1], (self.df[..., None] - steps) / 2)  # Bartlett (1933)
         noise = adjoin.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1) + adjoin.diag_embed(

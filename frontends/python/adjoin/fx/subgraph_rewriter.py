@@ -92,31 +92,57 @@ def _results(graph):
 
 
 def _match_at(gm, pattern, node, used, ignore_literals):
-    """The place whose first result is ``node``, or None."""
+    """The first place whose first result is ``node``, or None."""
+    return next(_matches_at(gm, pattern, node, used, ignore_literals), None)
+
+
+def _matches_at(gm, pattern, node, used, ignore_literals):
+    """The places whose first result is ``node``."""
     results = _results(pattern)
     if not results:
         raise ValueError("replace_pattern: the pattern gives no value")
     if node.op in ("placeholder", "output") and results[0].op != "placeholder":
-        return None
+        return
     mapped = {}
     if not _same(gm, pattern, results[0], node, mapped, ignore_literals):
-        return None
-    for other in results[1:]:  # further results hang on nodes that are mapped now
-        if other in mapped:
+        return
+    for found in _with_results(gm, pattern, results[1:], mapped, ignore_literals):
+        match = Match(node, found)
+        inner, given = set(_inner(match)), {found[r] for r in results}
+        if inner & used or any(n not in given and set(n.users) - inner for n in inner):
             continue
-        near = [u for n in other.all_input_nodes if isinstance(mapped.get(n), Node) for u in mapped[n].users]
-        for candidate in near:
-            attempt = dict(mapped)
-            if _same(gm, pattern, other, candidate, attempt, ignore_literals):
-                mapped = attempt
-                break
-        else:
-            return None
-    match = Match(node, mapped)
-    inner, given = set(_inner(match)), {mapped[r] for r in results}
-    if inner & used or any(n not in given and set(n.users) - inner for n in inner):
-        return None
-    return match
+        if not _feeds_itself(match, inner):
+            yield match
+
+
+def _with_results(gm, pattern, results, mapped, ignore_literals):
+    """The ways to go on with further results, which hang on nodes that are mapped already."""
+    if not results:
+        yield mapped
+        return
+    first, rest = results[0], results[1:]
+    if first in mapped:
+        yield from _with_results(gm, pattern, rest, mapped, ignore_literals)
+        return
+    near = [u for n in first.all_input_nodes if isinstance(mapped.get(n), Node) for u in mapped[n].users]
+    for candidate in dict.fromkeys(near):
+        attempt = dict(mapped)
+        if _same(gm, pattern, first, candidate, attempt, ignore_literals):
+            yield from _with_results(gm, pattern, rest, attempt, ignore_literals)
+
+
+def _feeds_itself(match, inner):
+    """Whether an input of the place is made of what the place gives: one node in its stead would need itself."""
+    waiting = [g for p, g in match.nodes_map.items() if p.op == "placeholder" and isinstance(g, Node)]
+    seen, first = set(), min(inner) if inner else None
+    while waiting:
+        node = waiting.pop()
+        if node in inner:
+            return True
+        if node not in seen and first is not None and not node < first:
+            seen.add(node)
+            waiting.extend(node.all_input_nodes)
+    return False
 
 
 def _same(gm, pattern, p, g, mapped, ignore_literals):

@@ -8,12 +8,14 @@ until it has arrived.
 """
 
 import multiprocessing
+import threading
 from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context, util  # noqa: F401
 
 from .. import _shared
 from . import reductions
 from .spawn import (  # noqa: F401
+    ENV_VAR_PARALLEL_START,
     ProcessContext,
     ProcessException,
     ProcessExitedException,
@@ -37,6 +39,22 @@ __all__ = [  # noqa: PLE0604
     "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy",
     "spawn", "start_processes",
 ]  # fmt: skip
+
+
+def _thread_name_file(mode):
+    return open(f"/proc/self/task/{threading.get_native_id()}/comm", mode)
+
+
+def _set_thread_name(name):
+    """The name of this thread as `ps` and `top` show it, up to 15 bytes."""
+    with _thread_name_file("w") as file:
+        file.write(name)
+
+
+def _get_thread_name():
+    """The name that `ps` and `top` show."""
+    with _thread_name_file("r") as file:
+        return file.read().rstrip("\n")
 
 
 def init_reductions():

@@ -1,5 +1,7 @@
 """adjoin.multiprocessing.spawn: several processes that run one function, of which a failure ends all."""
 
+import concurrent.futures
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -10,6 +12,9 @@ import time
 import warnings
 
 from .. import _tracebacks
+
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
+_log = logging.getLogger(__name__)
 
 
 class ProcessException(Exception):
@@ -94,6 +99,8 @@ class ProcessContext:
                     process.join(max(0, end - time.monotonic()))
             for process in self.processes:
                 if process.is_alive():
+                    way = "SIGTERM" if send.__name__ == "terminate" else "SIGKILL"
+                    _log.warning("Terminating process %s via signal %s", process.pid, way)
                     send(process)
         for process in self.processes:
             process.join()
@@ -131,17 +138,26 @@ def _signal_name(number):
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Runs ``fn(i, *args)`` in processes i = 0 ... nprocs - 1."""
+    """Runs ``fn(i, *args)`` in processes i = 0 ... nprocs - 1.
+
+    With ``TORCH_MP_PARALLEL_START=1`` a server of forks is asked for all at once, so that what takes long to pickle takes as long once.
+    """
     context = multiprocessing.get_context(start_method)
-    processes, files = [], []
-    for index in range(nprocs):
+
+    def start(index):
         handle, name = tempfile.mkstemp(prefix="adjoin-error-")
         os.close(handle)
         os.unlink(name)
         process = context.Process(target=_run, args=(fn, index, args, name), daemon=daemon)
         process.start()
-        processes.append(process)
-        files.append(name)
+        return process, name
+
+    if start_method == "forkserver" and nprocs > 1 and os.environ.get(ENV_VAR_PARALLEL_START, "0") == "1":
+        with concurrent.futures.ThreadPoolExecutor(nprocs) as pool:
+            started = list(pool.map(start, range(nprocs)))
+    else:
+        started = [start(index) for index in range(nprocs)]
+    processes, files = [process for process, _ in started], [name for _, name in started]
     together = ProcessContext(processes, files)
     if not join:
         return together

@@ -1,6 +1,7 @@
 """adjoin.utils.hooks: the handle that takes a registered hook away again."""
 
 import itertools
+import warnings
 import weakref
 from collections import OrderedDict
 
@@ -51,3 +52,19 @@ class RemovableHandle:
 
     def __exit__(self, *exc):
         self.remove()
+
+
+def unserializable_hook(f):
+    """A decorator of a hook that need not travel: warn_if_has_hooks() says nothing of it."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor):
+    """Warns of hooks of a tensor that its pickle will not have."""
+    for hook in list((getattr(tensor, "_backward_hooks", None) or {}).values()):
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate the function with "
+                "@torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2,
+            )  # fmt: skip

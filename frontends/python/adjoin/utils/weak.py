@@ -1,7 +1,8 @@
 """adjoin.utils.weak: dictionaries whose keys are objects themselves, not what they are equal to, and which keep none alive."""
 
+import copy as copying
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 
 class WeakIdRef(weakref.ref):
@@ -77,6 +78,31 @@ class WeakIdKeyDictionary(MutableMapping):
         return type(self)(self, self.ref_type)
 
     copy = __copy__
+
+    def __deepcopy__(self, memo):
+        """The same keys, and copies of the values."""
+        made = type(self)(None, self.ref_type)
+        for key, value in self.items():
+            made[key] = copying.deepcopy(value, memo)
+        return made
+
+    def __or__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(other, self.ref_type)
+        made.update(self)
+        return made
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
 
     def keyrefs(self):
         """The weak references."""

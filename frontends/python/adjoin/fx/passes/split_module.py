@@ -18,11 +18,12 @@ class _Part:
 
 
 def split_module(
-    m, root_m, split_callback, qualname_map=None, keep_original_order=False, keep_original_node_name=False, **others
-):
+    m, root_m, split_callback, qualname_map=None, keep_original_order=False, keep_original_node_name=False, *,
+    tuple_return=False, **others,
+):  # fmt: skip
     """A GraphModule that calls ``submod_0``, ``submod_1``, ...: ``split_callback(node)`` says to which part a node goes.
 
-    Parts must not need each other in a circle.
+    Parts must not need each other in a circle. ``tuple_return``: a part that gives one value gives a tuple of it.
     """
     if others:
         raise TypeError(f"split_module has no {sorted(others)}; leave them out")
@@ -50,10 +51,10 @@ def split_module(
             values[node] = made.node_copy(node)
     modules = {}
     for part in order:
-        modules[part.name] = _module_of(part, m, qualname_map)
+        modules[part.name] = _module_of(part, m, qualname_map, tuple_return)
         call = made.call_module(part.name, tuple(values[n] for n in part.inputs))
         outputs = list(part.outputs)
-        if len(outputs) == 1:
+        if len(outputs) == 1 and not tuple_return:
             values[outputs[0]] = call
         else:
             for i, node in enumerate(outputs):
@@ -92,7 +93,7 @@ def _in_order(parts):
     return list(done)
 
 
-def _module_of(part, m, names):
+def _module_of(part, m, names, always_tuple):
     graph, values = Graph(), {}
     for node in part.inputs:
         values[node] = graph.placeholder(node.name, node.type)
@@ -110,7 +111,7 @@ def _module_of(part, m, names):
         if node.op == "call_module":
             owned[node.target] = node
     results = [values[n] for n in part.outputs]
-    graph.output(results[0] if len(results) == 1 else tuple(results))
+    graph.output(results[0] if len(results) == 1 and not always_tuple else tuple(results))
     home = Module()
     for path in owned:
         _copy_attr(m, home, path)

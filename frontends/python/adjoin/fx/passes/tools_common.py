@@ -1,8 +1,25 @@
 """adjoin.fx.passes.tools_common: what several programs over graphs need."""
 
+import adjoin
+
+from .. import _naming
 from ..graph import Graph
 
-__all__ = ["legalize_graph", "stable_topological_sort"]
+__all__ = ["CALLABLE_NODE_OPS", "get_node_target", "legalize_graph", "stable_topological_sort"]
+
+CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
+
+
+def get_node_target(submodules, node):
+    """The name of what a node calls: a module's class, a function's path, a method's name."""
+    if node.op not in CALLABLE_NODE_OPS:
+        raise AssertionError(f"Expect op types of {', '.join(sorted(CALLABLE_NODE_OPS))}, but found {node.op}")
+    if node.op == "call_method":
+        return node.target
+    if node.op == "call_function":
+        return _naming.qualified_name(node.target)
+    module = submodules[node.target]
+    return adjoin.typename(getattr(module, "_base_class_origin", type(module)))
 
 
 def stable_topological_sort(gm):

@@ -18,6 +18,7 @@ import adjoin
 from ... import _shared, _tracebacks
 from . import collate as _collate
 from ._fetch import Exhausted, fetcher
+from .datapipes.datapipe import IterDataPipe
 
 _info = None
 ends = set()  # of pipes to workers, on the side of the loaders; a forked worker must not keep those of others open
@@ -144,6 +145,19 @@ def _seed(work):
         sys.modules["numpy"].random.seed([work.seed & 0xFFFFFFFF, work.seed >> 32 & 0xFFFFFFFF, 1])
 
 
+def _divide(work, epoch=None):
+    """Pipes that divide the data are told which reader this is; those that draw get seeds that all workers have, for each pass others."""
+    if not isinstance(work.dataset, IterDataPipe):
+        return
+    from .graph_settings import SHARDING_PRIORITIES, apply_random_seed, apply_sharding
+
+    if epoch is None:
+        apply_sharding(work.dataset, work.workers, work.number, SHARDING_PRIORITIES.MULTIPROCESSING)
+    else:
+        shared = adjoin.Generator().manual_seed((work.seed - work.number + epoch) % 2**63)
+        apply_random_seed(work.dataset, shared)
+
+
 def _serve(work, waiting, newest, results):
     global _info
     where = f"in DataLoader worker process {work.number}"
@@ -152,6 +166,7 @@ def _serve(work, waiting, newest, results):
         adjoin.set_num_threads(1)
         _seed(work)
         _info = WorkerInfo(id=work.number, num_workers=work.workers, seed=work.seed, dataset=work.dataset)
+        _divide(work)
         if work.init is not None:
             work.init(work.number)
     except Exception:
@@ -166,6 +181,8 @@ def _serve(work, waiting, newest, results):
         if number is None or fetch is None:
             fetch, ended = None, False
             try:
+                if not failure:
+                    _divide(work, epoch)
                 fetch = (
                     None
                     if failure

@@ -12,6 +12,7 @@ import adjoin
 from ..._hints import Hinting, absent
 from ._iterators import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter  # noqa: F401
 from .collate import default_collate, default_convert
+from .datapipes.datapipe import IterDataPipe
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -131,6 +132,10 @@ class DataLoader(Hinting):
         return wanted
 
     def _choose_samplers(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+        if isinstance(self.dataset, IterDataPipe):  # its own steps shuffle
+            from .graph_settings import apply_shuffle_settings
+
+            self.dataset, shuffle = apply_shuffle_settings(self.dataset, shuffle), None
         if self._iterable:
             for name, value in (
                 ("shuffle", shuffle),

@@ -38,6 +38,13 @@ class FileWriter:
         self._folder = os.fspath(log_dir)
         self._file = _File(self._folder, max_queue, flush_secs, filename_suffix)
 
+    @classmethod
+    def _of(cls, file):
+        """One that adds to an open file."""
+        made = cls.__new__(cls)
+        made._folder, made._file = file.folder, file
+        return made
+
     def get_logdir(self):
         """The folder."""
         return self._folder

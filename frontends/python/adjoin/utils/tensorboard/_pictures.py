@@ -54,6 +54,73 @@ def to_pixels(image, dataformats):
     return grid
 
 
+def scaled(pixels, factor):
+    """The picture larger or smaller."""
+    if factor == 1:
+        return pixels
+    image = pixels.permute(2, 0, 1)[None].float()
+    image = adjoin.nn.functional.interpolate(image, scale_factor=factor, mode="bilinear", antialias=factor < 1)
+    return image[0].permute(1, 2, 0).round().clamp(0, 255).to(adjoin.uint8)
+
+
+def boxed(pixels, boxes, labels=None):
+    """The picture in three colors with a red border of two pixels around each box (left, top, right, bottom), and its label if there is one."""
+    boxes = as_tensor(boxes).reshape(-1, 4)
+    if labels is not None and len(labels) != len(boxes):
+        raise ValueError(f"add_image_with_boxes: {len(boxes)} boxes and {len(labels)} labels are given")
+    color = pixels.new_zeros(pixels.shape[:2] + (3,))
+    color[:] = pixels[..., :3] if pixels.shape[2] > 2 else pixels[..., :1]
+    red = adjoin.tensor([255, 0, 0], dtype=adjoin.uint8)
+    for left, top, right, bottom in boxes.round().long().tolist():
+        for thick in range(2):
+            x0, y0, x1, y1 = left + thick, top + thick, right - thick, bottom - thick
+            if x0 > x1 or y0 > y1:
+                break
+            for y in (y0, y1):
+                if 0 <= y < pixels.shape[0]:
+                    color[y, max(x0, 0) : max(x1 + 1, 0)] = red
+            for x in (x0, x1):
+                if 0 <= x < pixels.shape[1]:
+                    color[max(y0, 0) : max(y1 + 1, 0), x] = red
+    return color if labels is None else _labelled(color, boxes, labels)
+
+
+def _labelled(pixels, boxes, labels):
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError as error:
+        raise ImportError(
+            "add_image_with_boxes: labels are drawn by Pillow: pip install pillow, or leave labels out"
+        ) from error
+    picture = Image.frombytes("RGB", (pixels.shape[1], pixels.shape[0]), bytes(memoryview(pixels.reshape(-1))))
+    draw = ImageDraw.Draw(picture)
+    for (left, top, _, _), label in zip(boxes.tolist(), labels, strict=True):
+        draw.text((left + 3, top + 3), str(label), fill="red")
+    return adjoin.frombuffer(bytearray(picture.tobytes()), dtype=adjoin.uint8).reshape(pixels.shape)
+
+
+def gif(video, fps):
+    """(height, width, channels, the GIF file) of videos (batch, time, channels, height, width), which stand side by side."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("add_video: GIF files are written by Pillow: pip install pillow") from error
+    video = as_tensor(video)
+    if video.dim() != 5:
+        raise ValueError(
+            f"add_video: the tensor has shape {tuple(video.shape)}, wanted is (batch, time, channels, height, width)"
+        )
+    frames = [to_pixels(video[:, t], "NCHW") for t in range(video.shape[1])]
+    if not frames:
+        raise ValueError("add_video: there is no picture in it")
+    frames = [f.repeat(1, 1, 3) if f.shape[2] == 1 else f[..., :3].contiguous() for f in frames]
+    height, width, _ = frames[0].shape
+    pictures = [Image.frombytes("RGB", (width, height), bytes(memoryview(f.reshape(-1)))) for f in frames]
+    out = io.BytesIO()
+    pictures[0].save(out, "GIF", save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
+    return height, width, 3, out.getvalue()
+
+
 def _powers():
     """Limits that grow by a tenth from 1e-12 to 1e20, on both sides of 0."""
     limits, x = [], 1e-12

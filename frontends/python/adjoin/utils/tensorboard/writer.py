@@ -9,7 +9,7 @@ import warnings
 
 import adjoin
 
-from . import _curves, _events, _hparams, _pictures, _projector
+from . import _curves, _events, _hparams, _pictures, _plugins, _projector
 
 _numbers = itertools.count()
 
@@ -19,6 +19,7 @@ class _File:
 
     def __init__(self, folder, max_queue, flush_secs, suffix):
         os.makedirs(folder, exist_ok=True)
+        self.folder = folder
         name = (
             f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
         )
@@ -83,6 +84,23 @@ class SummaryWriter:
         """The folder."""
         return self.log_dir
 
+    @property
+    def file_writer(self):
+        """The writer of the run's own file, to which messages can be added; None once all are closed."""
+        return self._get_file_writer() if self._files else None
+
+    @property
+    def all_writers(self):
+        """The writers by folder; None once all are closed."""
+        from ._file_writer import FileWriter
+
+        return {f.folder: FileWriter._of(f) for f in self._files.values()} or None
+
+    def _get_file_writer(self):
+        from ._file_writer import FileWriter
+
+        return FileWriter._of(self._open(""))
+
     def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
         """One number."""
         self._add(tag, _events.scalar(_number(tag, scalar_value)), global_step, walltime)
@@ -119,6 +137,34 @@ class SummaryWriter:
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
         """Several pictures as one grid."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_image_with_boxes(self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW",
+                             labels=None):  # fmt: skip
+        """A picture with boxes: rows of left, top, right, bottom."""
+        pixels = _pictures.boxed(_pictures.to_pixels(img_tensor, dataformats), box_tensor, labels)
+        pixels = _pictures.scaled(pixels, rescale)
+        self._add(tag, _events.image(*pixels.shape, _pictures.png(pixels)), global_step, walltime)
+
+    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
+        """Pictures that move, (batch, time, channels, height, width): uint8, or floats in [0, 1]; Pillow writes them."""
+        self._add(tag, _events.image(*_pictures.gif(vid_tensor, fps)), global_step, walltime)
+
+    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
+        """A mesh or a cloud of points: vertices, their colors, and faces of three vertices, each (batch, count, 3)."""
+        for name, content in _plugins.mesh(tag, vertices, colors, faces, config_dict):
+            self._add(name, content, global_step, walltime)
+
+    def add_custom_scalars(self, layout):
+        """Which scalars stand in one diagram: ``{category: {title: ["Multiline", [tags]] or ["Margin", [value, lower, upper]]}}``."""
+        self._add("custom_scalars__config__", _plugins.custom_scalars(layout), None, None)
+
+    def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
+        """The same of one diagram of several curves."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(self, tags, category="default", title="untitled"):
+        """The same of one curve with what is below and above it."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
         """A figure of matplotlib, or several."""
@@ -173,6 +219,10 @@ class SummaryWriter:
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
         """Writes nothing: there is no graph of a model before it runs."""
         warnings.warn("add_graph: graphs are not written; print(model) shows the modules", stacklevel=2)
+
+    def add_onnx_graph(self, prototxt):
+        """Writes nothing, as add_graph."""
+        warnings.warn("add_onnx_graph: graphs are not written; netron shows the file", stacklevel=2)
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
         """A line of the table of hyperparameters, in a run of its own: what was chosen, and the numbers it led to."""

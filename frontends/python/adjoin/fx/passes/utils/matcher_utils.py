@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ...node import Node
-from ...subgraph_rewriter import _inner, _match_at, _results
+from ...subgraph_rewriter import _inner, _matches_at, _results
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
@@ -46,16 +46,24 @@ class SubgraphMatcher:
         found, used = [], set()
         for node in reversed(list(graph.nodes)):
             taken = used if self.remove_overlapping_matches else set()
-            place = _match_at(graph.owning_module, self.pattern, node, taken, self.ignore_literals)
-            if place is None:
-                continue
-            inputs = [place.nodes_map.get(n) for n in self.pattern.nodes if n.op == "placeholder"]
-            results = [place.nodes_map[n] for n in self.pattern_anchors]
-            if self.match_output and results != _results(graph):
-                continue
-            if self.match_placeholder and any(not isinstance(n, Node) or n.op != "placeholder" for n in inputs):
-                continue
-            used.update(_inner(place))
-            inputs = [n for n in inputs if isinstance(n, Node)]
-            found.append(InternalMatch(list(self.pattern_anchors), dict(place.nodes_map), inputs, results))
+            for place in _matches_at(graph.owning_module, self.pattern, node, taken, self.ignore_literals):
+                if (match := self._found(graph, place)) is None:
+                    continue
+                found.append(match)
+                used.update(_inner(place))
+                if self.remove_overlapping_matches:
+                    break
         return found
+
+    def _found(self, graph, place):
+        """The place as it is given, None where an input or a result is not what was asked for."""
+        nodes = dict(place.nodes_map)
+        inputs = [nodes.get(n) for n in self.pattern.nodes if n.op == "placeholder"]
+        results = [nodes[n] for n in self.pattern_anchors]
+        if self.match_output:
+            if results != _results(graph):
+                return None
+            nodes[self.pattern.output_node()] = graph.output_node()
+        if self.match_placeholder and any(not isinstance(n, Node) or n.op != "placeholder" for n in inputs):
+            return None
+        return InternalMatch(list(self.pattern_anchors), nodes, [n for n in inputs if isinstance(n, Node)], results)

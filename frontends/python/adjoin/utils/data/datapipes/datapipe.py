@@ -46,7 +46,7 @@ class _Pipe:
         def make(pipe, *args, **kwargs):
             return cls_to_register(pipe, *args, **kwargs)
 
-        make.__doc__ = cls_to_register.__doc__
+        make.__doc__ = f"{cls_to_register.__doc__ or ''}\n\n(functional name: ``{function_name}``)"
         cls.functions[function_name] = make
 
     def __getstate__(self):
@@ -100,19 +100,25 @@ class _Iterator:
     def __iter__(self):
         return self
 
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
     def __next__(self):
         if self._pipe._valid_iterator_id != self._number:
             raise RuntimeError(
                 f"This iterator has been invalidated because another iterator has been created from the same IterDataPipe: "
                 f"{self._pipe!r}; fork() the data, or finish one loop before the next"
             )
-        return next(self._inner)
+        example = next(self._inner)
+        self._pipe._number_of_samples_yielded += 1
+        return example
 
 
 def _guarded(function):
     @functools.wraps(function)
     def __iter__(self):
         self._valid_iterator_id = number = (self._valid_iterator_id or 0) + 1
+        self._number_of_samples_yielded = 0
         self.reset()
         return _Iterator(self, number, function(self))
 
@@ -127,7 +133,7 @@ class IterDataPipe(_Pipe, IterableDataset):
     """
 
     functions = {}
-    _valid_iterator_id = None
+    _valid_iterator_id, _number_of_samples_yielded = None, 0
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

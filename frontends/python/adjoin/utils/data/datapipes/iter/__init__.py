@@ -2,9 +2,20 @@
 
 import copy
 
-from ..collate import default_collate
-from ._decorator import functional_datapipe
-from .datapipe import DataChunk, IterDataPipe
+from ...collate import default_collate
+from .._decorator import functional_datapipe
+from .._files import FileLister, FileOpener, RoutedDecoder, StreamReader  # noqa: F401
+from .._order import SHARDING_PRIORITIES, Grouper, Sampler, ShardingFilter, Shuffler  # noqa: F401
+from .._splitting import Demultiplexer, Forker, Multiplexer  # noqa: F401
+from ..datapipe import DataChunk, IterDataPipe
+from ..utils.common import validate_input_col
+
+
+def _all_are_pipes(name, datapipes):
+    if not datapipes:
+        raise ValueError(f"{name}: no pipe is given")
+    if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
+        raise TypeError(f"{name}: Expected all inputs to be `IterDataPipe`; IterableWrapper makes one of a list")
 
 
 class IterableWrapper(IterDataPipe):
@@ -26,7 +37,15 @@ class Mapper(IterDataPipe):
 
     def __init__(self, datapipe, fn, input_col=None, output_col=None):
         if input_col is None and output_col is not None:
-            raise ValueError("map: output_col is given and input_col is not")
+            raise ValueError(
+                "map: output_col is given and input_col is not; `output_col` must be None when `input_col` is None"
+            )
+        if isinstance(output_col, list | tuple):
+            if len(output_col) > 1:
+                raise ValueError(f"map: `output_col` must be a single-element list or tuple, it has {len(output_col)}")
+            output_col = output_col[0]
+        if input_col is not None:
+            validate_input_col(fn, input_col)
         self.datapipe, self.fn, self.input_col, self.output_col = datapipe, fn, input_col, output_col
 
     def __iter__(self):
@@ -66,12 +85,25 @@ class Filter(IterDataPipe):
     """The examples of which ``filter_fn`` is true; with ``input_col`` of that item of them."""
 
     def __init__(self, datapipe, filter_fn, input_col=None):
+        if input_col is not None:
+            validate_input_col(filter_fn, input_col)
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 
     def __iter__(self):
         for example in self.datapipe:
-            if self.filter_fn(example if self.input_col is None else example[self.input_col]):
+            says = self._says(example)
+            if not isinstance(says, bool):
+                raise ValueError(f"Boolean output is required for `filter_fn` of FilterIterDataPipe, got {type(says)}")
+            if says:
                 yield example
+
+    def _says(self, example):
+        columns = self.input_col
+        if columns is None:
+            return self.filter_fn(example)
+        if isinstance(columns, list | tuple):
+            return self.filter_fn(*(example[c] for c in columns))
+        return self.filter_fn(example[columns])
 
 
 @functional_datapipe("batch")
@@ -80,7 +112,9 @@ class Batcher(IterDataPipe):
 
     def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
         if batch_size < 1:
-            raise ValueError(f"batch: batch_size is {batch_size}, at least 1 is wanted")
+            raise AssertionError(
+                f"batch: Batch size is required to be larger than 0! batch_size is {batch_size}, at least 1 is wanted"
+            )
         self.datapipe, self.batch_size = datapipe, batch_size
         self.drop_last, self.wrapper_class = drop_last, wrapper_class
 
@@ -126,6 +160,7 @@ class Concater(IterDataPipe):
     """The examples of one pipe after those of another."""
 
     def __init__(self, *datapipes):
+        _all_are_pipes("concat", datapipes)
         self.datapipes = datapipes
 
     def __iter__(self):
@@ -141,6 +176,7 @@ class Zipper(IterDataPipe):
     """Tuples of examples, one of each pipe, as long as all have some."""
 
     def __init__(self, *datapipes):
+        _all_are_pipes("zip", datapipes)
         self.datapipes = datapipes
 
     def __iter__(self):

@@ -1,0 +1,1 @@
+"""adjoin.utils.data.datapipes.utils: what pipes over files share."""
