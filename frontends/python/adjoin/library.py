@@ -13,7 +13,7 @@ import threading
 import types
 import typing
 
-from . import _aten, _C
+from . import _aten, _autograd_fallback, _C
 from ._op_overload import Tag
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
@@ -259,6 +259,7 @@ class _Definition:
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
         self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
+        self.open = False  # without a derivative, are the ops of its kernel recorded?
         self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
         self.kernels.update(_waiting.pop(name, {}))
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
@@ -297,6 +298,11 @@ class _Definition:
             return _Batched.apply(self, args, *tensors)
         if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return self.run(args)
+        open = self.open and self.backward is None and (_autograd_fallback.mode != "error" or not self.written)
+        if open:
+            return _autograd_fallback.followed(
+                self.name, self.run(args, True), tensors, self.placed, lambda r: tensors_in(_each(r))
+            )
         if any(t.requires_grad for i in self.written for t in tensors_in([args[i]])):
             raise RuntimeError(f"{self.name}: it writes to a tensor that requires grad; detach it")
         kept = []
@@ -320,8 +326,8 @@ class _Definition:
             return next(tensors) if isinstance(results, _C.Tensor) else results
         return tuple(self.placed(r, tensors) for r in results)
 
-    def run(self, args):
-        """The kernel of the arguments' device, unrecorded."""
+    def run(self, args, recorded=False):
+        """The kernel of the arguments' device."""
         tensors = tensors_in(args)
         device = tensors[0].device.type if tensors else "cpu"
         kernel = self.kernels.get(device) or (self.kernels.get("") if device != "meta" else None)
@@ -333,9 +339,9 @@ class _Definition:
             )
             raise NotImplementedError(f"{self.name}: no kernel for the device {device!r}; give it {how}")
         versions = [(t, t._version) for i in self.written for t in tensors_in([args[i]])]
-        if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
+        if not recorded and any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
             args = mapped(lambda t: t.detach() if t.requires_grad else t, args, {})[0]
-        with _C.no_grad():
+        with contextlib.nullcontext() if recorded else _C.no_grad():
             results = self._called(kernel, args)
         for t, version in versions:
             if t._version == version:
@@ -567,7 +573,7 @@ def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
     """An op without a kernel yet: impl() gives it some. ``define(library, "f(Tensor x) -> Tensor")`` decorates its kernel."""
     if isinstance(qualname, Library):
         return lambda f: (qualname.impl(qualname.define(schema, alias_analysis), f), f)[1]
-    _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
+    _Definition(_split(qualname), qualname + _adapted(schema), "", tags).open = True
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -639,6 +645,15 @@ class Library:
         register_kernel(name, [key], fn)
         _definitions[name].may_alias.add(fn)
         self._registered.append((name, _DEVICES[key]))
+
+    @property
+    def m(self):
+        """What has been registered; ``del library.m`` takes it back, as PyTorch's own programs do."""
+        return tuple(self._registered)
+
+    @m.deleter
+    def m(self):
+        self._destroy()
 
     def _destroy(self):
         """Takes back the kernels that this library has given; an op that it has defined stays, and says that it has no kernel."""

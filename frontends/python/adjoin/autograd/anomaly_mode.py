@@ -1,5 +1,7 @@
 """adjoin.autograd.anomaly_mode: finding the forward line behind a failing backward."""
 
+import warnings
+
 from .. import _C
 
 
@@ -8,6 +10,10 @@ class detect_anomaly:
 
     def __init__(self, check_nan=True):
         self._flags = 1 | (2 if check_nan else 0)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
 
     def __enter__(self):
         self._old = _C.set_anomaly_mode(self._flags)
