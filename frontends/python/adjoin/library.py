@@ -94,7 +94,9 @@ def _type_text(annotation, where):
         if set(rest) <= {int, float, bool, complex}:
             return "Scalar" + ("?" if len(rest) < len(args) else "")
     if origin in (list, collections.abc.Sequence) and len(args) == 1:
-        return _type_text(args[0], where) + "[]"
+        text = _type_text(args[0], where)
+        if not text.endswith("]") and (text == "Tensor?" or not text.endswith("?")):
+            return text + "[]"
     raise ValueError(
         f"infer_schema: {where}: the annotation {annotation!r} has no word in a schema; Tensor, int, float, bool, str, dtype, device, "
         "Optional and Sequence of them have"
@@ -139,6 +141,10 @@ def _literal(value):
         return "[" + ", ".join(_literal(v) for v in value) + "]"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
+    if isinstance(value, _C.dtype):
+        return str(value).rpartition(".")[2]
+    if isinstance(value, _C.device):
+        return repr(str(value))
     raise ValueError(f"infer_schema: a default of {value!r} has no text in a schema")
 
 
@@ -259,6 +265,7 @@ class _Definition:
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
         self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
+        self.devices = {}  # defaults of parameters, by place
         self.open = False  # without a derivative, are the ops of its kernel recorded?
         self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
         self.kernels.update(_waiting.pop(name, {}))
@@ -282,6 +289,8 @@ class _Definition:
         return kernel(*places, **words)
 
     def __call__(self, *args):
+        if self.devices:
+            args = tuple(self.devices.get(i) if a is None else a for i, a in enumerate(args))
         tensors = tensors_in(args)
         if not _below.on and (kernel := self._above_the_tape(tensors)) is not None:
             return self._called(kernel, args)
@@ -447,12 +456,21 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
     def define(function):
         text = schema or infer_schema(function, mutates_args=mutates_args)
+        text, devices = _without_devices(text)
         definition = _Definition(_split(name), name + _adapted(text), function.__doc__, tags or ())
+        definition.devices = {i: devices[p.name] for i, p in enumerate(definition.params) if p.name in devices}
         for device in [device_types] if isinstance(device_types, str) else device_types or [""]:
             definition.kernels[device] = function
         return CustomOpDef(definition, function)
 
     return define(fn) if fn else define
+
+
+def _without_devices(schema):
+    """A schema without the devices that are defaults, which it has no word for, and those by parameter."""
+    pattern = r"\b(?:device|Device) (\w+)=['\"]([\w:]+)['\"]"
+    devices = {name: _C.device(device) for name, device in re.findall(pattern, schema)}
+    return re.sub(pattern, r"device? \1=None", schema), devices
 
 
 def _adapted(schema):

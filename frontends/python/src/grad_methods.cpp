@@ -196,7 +196,7 @@ int seen_by_class(aj_tensor* t, PyObject* cls) {
   static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
   PyObject* own = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), name);
   if (likely(!own) || !is_strided(t) || own == _PyType_Lookup(&tensor_type, name)) return 0;
-  Ref seen(call_helper("adjoin.utils._python_dispatch", "_overrides", &cls, 1));
+  Ref seen(call_helper("adjoin.utils._python_dispatch", "_prepared", &cls, 1));
   return seen ? seen.get() == Py_True : -1;
 }
 

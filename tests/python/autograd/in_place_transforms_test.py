@@ -61,6 +61,12 @@ class Copies(Doubles):
         return t * 2
 
 
+class Leaves(Doubles):
+    @staticmethod
+    def jvp(ctx, t):
+        return t
+
+
 @pytest.mark.parametrize("trained", [True, False])
 def test_a_function_writes_value_and_tangent_in_place(trained):
     x = adjoin.tensor([1.0, 3.0], requires_grad=trained).clone()
@@ -72,8 +78,9 @@ def test_a_function_writes_value_and_tangent_in_place(trained):
         value, moved = forward_ad.unpack_dual(out * out)
         assert value.tolist() == [4, 36] and moved.tolist() == [8, 24]
         assert tangent.tolist() == [2, 2] and x.tolist() == [2, 6]
-        with pytest.raises(RuntimeError, match="jvp function must modify the corresponding gradient inplace"):
-            Copies.apply(forward_ad.make_dual(x.detach().clone(), adjoin.ones(2)))
+        for wrong in (Copies, Leaves):
+            with pytest.raises(RuntimeError, match="jvp function must modify the corresponding gradient inplace"):
+                wrong.apply(forward_ad.make_dual(x.detach().clone(), adjoin.ones(2)))
     got = jvp(lambda x: Doubles.apply(x.clone()), (adjoin.ones(2),), (adjoin.ones(2),))
     assert [p.tolist() for p in got] == [[2, 2], [2, 2]]
 
@@ -160,6 +167,10 @@ def test_gradcheck_gives_each_input_a_tangent(fast):
     told = "Jacobian computed with forward mode mismatch for output 0 with respect to input 1"
     with pytest.raises(RuntimeError, match=told):
         gradcheck(wrong, (x, y), check_forward_ad=True, fast_mode=fast)
+    z = adjoin.rand(2, dtype=adjoin.complex128, requires_grad=True)
+    assert gradcheck(lambda x, y: (x + y, y), (z, y), check_forward_ad=True, fast_mode=fast)
+    with pytest.raises(RuntimeError, match=told):
+        gradcheck(wrong, (z, y), check_forward_ad=True, fast_mode=fast)
 
 
 def test_the_search_for_anomalies_says_that_it_is_on():

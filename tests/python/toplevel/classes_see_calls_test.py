@@ -5,6 +5,7 @@ import copy
 import adjoin
 import pytest
 from adjoin import nn
+from adjoin.utils._mode_utils import no_dispatch
 from adjoin.utils._python_dispatch import TorchDispatchMode, _make_wrapper_subclass
 from adjoin.utils._pytree import tree_map
 
@@ -33,8 +34,11 @@ def _no_log():
 
 def test_a_class_sees_calls_with_its_tensors_that_have_memory():
     x = Seen(adjoin.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    assert (x @ x + 1).tolist() == [[8, 11], [16, 23]]
-    assert Seen.log == ["aten.mm.default", "aten.add.Tensor"]
+    assert type(x @ x) is adjoin.Tensor and ((x * 1) @ x + 1).tolist() == [
+        [8, 11],
+        [16, 23],
+    ]  # as PyTorch's super() gives
+    assert Seen.log == ["aten.mm.default", "aten.mul.Tensor", "aten.mm.default"]
     assert x.numpy().sum() == 10 and "Seen" in repr(x)
     assert type(adjoin.ones(2).as_subclass(Seen)) is Seen
     Seen.log.clear()
@@ -49,13 +53,20 @@ def test_what_such_a_class_answers_counts():
             with adjoin._C._DisableTorchDispatch():
                 return func(*args, **(kwargs or {})) / 2
 
+    class Quartered(Seen):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with no_dispatch():
+                return func(*args, **(kwargs or {})) / 4
+
+    assert (Quartered(adjoin.ones(2)) * 4).tolist() == [1, 1]
     assert (Halved(adjoin.ones(2)) * 4).tolist() == [2, 2] and (Seen(adjoin.ones(2)) * 4).tolist() == [4, 4]
 
 
 def test_such_tensors_are_trained():
     x = Seen(adjoin.arange(3.0).requires_grad_())
     (x * x).sum().backward()
-    assert x.grad.tolist() == [0, 2, 4] and {"aten.mul.Tensor", "aten.sum.default"} <= set(Seen.log)
+    assert x.grad.tolist() == [0, 2, 4] and Seen.log[0] == "aten.mul.Tensor"
     adjoin.optim.SGD([x], 0.5).step()
     assert x.tolist() == [0, 0, 0]
     p = nn.Parameter(Seen(adjoin.ones(3)))

@@ -203,13 +203,14 @@ def _in_place_too(cls, primals, tangents):
         at if at is not None and (outs[i].grad_fn is ctx or any(outs[i] is d for d in dirty or ())) else None
         for i, at in enumerate(given)
     ]
+    versions = [None if t is None else t._version for t in tangents]
     moved = _by_jvp(cls, ctx, outs, primals, tangents)
     for at, t in zip(written, moved, strict=True):
         if at is None:
             continue
         if tangents[at] is None:
             raise RuntimeError(f"{cls.__name__}: it writes argument {at}, which has no tangent that jvp could write")
-        if t is not tangents[at]:
+        if t is not tangents[at] or t._version == versions[at]:
             raise RuntimeError(
                 f"{cls.__name__}: its forward writes argument {at}, so its jvp function must modify the corresponding gradient "
                 "inplace and return it"

@@ -272,7 +272,7 @@ class _Kept:
         del tensor.__dict__[self.name]
 
 
-_looked_at = weakref.WeakSet()
+_looked_at, _keeps_slots = weakref.WeakSet(), weakref.WeakSet()
 
 
 def _keep_slots(cls):
@@ -280,7 +280,19 @@ def _keep_slots(cls):
         for name, member in list(vars(part).items()):
             if isinstance(member, types.MemberDescriptorType):
                 setattr(part, name, _Kept(name))
-    _looked_at.add(cls)
+    _keeps_slots.add(cls)
+
+
+def _prepared(cls):
+    """Whether calls with tensors of the class are seen by it. What sees them below the tape does not see them above it as well, unless
+    it says how: results stay what its ``__torch_dispatch__`` made."""
+    if not _overrides(cls):
+        return False
+    if cls not in _looked_at:
+        _looked_at.add(cls)
+        if getattr(cls.__torch_function__, "__func__", None) is _Tensor.__torch_function__.__func__:
+            cls.__torch_function__ = _C._disabled_torch_function_impl
+    return True
 
 
 def _make_wrapper_subclass(
@@ -289,12 +301,12 @@ def _make_wrapper_subclass(
     _extra_dispatch_keys=None, storage_size=None,
 ):  # fmt: skip
     """An instance of a class with ``__torch_dispatch__`` that has sizes, strides, dtype and device, and no memory."""
-    if not _overrides(cls):
+    if cls not in _keeps_slots and _overrides(cls):
+        _keep_slots(cls)
+    if not _prepared(cls):
         raise RuntimeError(
             f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, which serves calls with its tensors"
         )
-    if cls not in _looked_at:
-        _keep_slots(cls)
     like = adjoin.empty(tuple(size), dtype=dtype or adjoin.get_default_dtype(), device="meta")
     if strides is not None:
         like = adjoin.empty_strided(tuple(size), tuple(strides), dtype=like.dtype, device="meta")
