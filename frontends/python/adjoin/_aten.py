@@ -61,7 +61,7 @@ _BY_DIM = {
     "sum": "dim_IntList", "mean": "dim", "any": "dim", "all": "dim", "prod": "dim_int", "squeeze": "dim", "norm": "Scalar",
     "max": "dim", "min": "dim", "median": "dim", "logsumexp": "default",
 }  # fmt: skip
-_MORE = {"sort": ("stable",), "squeeze": ("dims",)}  # what they have beside those
+_MORE = {"sort": ("stable",), "squeeze": ("dims",), "is_contiguous": ("memory_format",)}  # what they have beside those
 _ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}  # a number there is one that became a tensor
 _NUMBERLESS = {"maximum", "minimum", "atan2", "floor_divide", "logical_and", "logical_or", "logical_xor", "hypot"}
 # What of bodies is seen instead of an op that PyTorch has, too, but only above its dispatcher.
@@ -386,3 +386,18 @@ class Aten(types.ModuleType):
 
     def __dir__(self):
         return sorted({*_NAMES, *(n.rpartition("::")[2].partition(".")[0] for n in _C.op_names(True))})
+
+
+class _Prim:
+    """``torch.ops.prim``: what a tensor is asked, as its class sees it."""
+
+    def __init__(self):
+        for name in ("device", "layout"):
+            packet = OpOverloadPacket.__new__(OpOverloadPacket)
+            packet._op = getattr(_C.Tensor, name).__get__
+            packet._qualified_op_name, packet.__name__, packet._made = f"prim::{name}", name, {}
+            packet.__module__ = "torch._ops.prim"
+            setattr(self, name, packet)
+
+
+prim = _Prim()

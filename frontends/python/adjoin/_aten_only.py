@@ -184,3 +184,53 @@ def _scaled_mm_v2(
         use_fast_accum,
     )
     return made if out is None else out.resize_(made.shape).copy_(made)
+
+
+# What a tensor tells of itself: a class with a policy of its own is asked by these (utils._told_by_class).
+def dim(self):
+    """How many dimensions it has."""
+    return self.dim()
+
+
+def size(self):
+    """Its sizes."""
+    return self.size()
+
+
+def stride(self):
+    """Its strides."""
+    return self.stride()
+
+
+def numel(self):
+    """How many elements it has."""
+    return self.numel()
+
+
+def storage_offset(self):
+    """Where its first element stands in its storage."""
+    return self.storage_offset()
+
+
+def is_contiguous(self, memory_format=_C.contiguous_format):
+    """Whether it lies in order, or in that of a memory format."""
+    return self.is_contiguous(memory_format=memory_format)
+
+
+def is_strides_like_format(self, memory_format):
+    """Whether its strides are those of a memory format."""
+    return self.is_contiguous(memory_format=memory_format)
+
+
+def is_non_overlapping_and_dense(self):
+    """Whether its elements fill their memory, in any order."""
+    room = 1
+    for n, step in sorted(zip(self.shape, self.stride(), strict=True), key=lambda pair: pair[1]):
+        if n > 1:
+            if step != room:
+                return False
+            room *= n
+    return True
+
+
+sym_size, sym_stride, sym_numel, sym_storage_offset = size, stride, numel, storage_offset

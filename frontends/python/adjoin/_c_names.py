@@ -54,6 +54,67 @@ def _AutoDispatchBelowAutograd():
     return _AutoDispatchBelowAutograd()
 
 
+def _get_autograd_fallback_mode():
+    """What backward does at an op of Library without a derivative: "error", "warn" or "nothing"."""
+    from . import _autograd_fallback
+
+    return _autograd_fallback.mode
+
+
+def _set_autograd_fallback_mode(mode):
+    """Sets it."""
+    from . import _autograd_fallback
+
+    _autograd_fallback.set_mode(mode)
+
+
+class _DisableTorchDispatch:
+    """``with``: no class and no mode sees calls of this thread."""
+
+    def __enter__(self):
+        import contextlib
+
+        from .utils import _python_dispatch
+
+        self._off = contextlib.ExitStack()
+        self._off.enter_context(_python_dispatch._disable_current_modes())
+        self._off.enter_context(_python_dispatch._no_class())
+        return self
+
+    def __exit__(self, *error):
+        return self._off.__exit__(*error)
+
+
+def _disabled_torch_dispatch_impl(func, types, args=(), kwargs=None):
+    """As ``__torch_dispatch__`` of a class: calls pass as if it had none."""
+    from .utils import _python_dispatch
+
+    return _python_dispatch._disabled(func, types, args, kwargs)
+
+
+def _dispatch_isTensorSubclassLike(tensor):
+    """Whether calls with the tensor are seen by its class or by a transform."""
+    from ._tensor import sees_calls
+
+    return sees_calls(type(tensor)) or _C.transform_level(tensor) > 0
+
+
+class _WeakTensorRef:
+    """A tensor that is not kept: ``expired()`` says whether it is gone, a call gives it, or None."""
+
+    def __init__(self, tensor):
+        import weakref
+
+        self._held = weakref.ref(tensor)
+
+    def expired(self):
+        """Is it gone?"""
+        return self._held() is None
+
+    def __call__(self):
+        return self._held()
+
+
 def _is_alias_of(input, other):
     """Whether two tensors lie in the same memory."""
     return input._storage_info()[3] == other._storage_info()[3]
@@ -110,7 +171,13 @@ NAMES = {
     "Node": Node,
     "Value": Value,
     "_AutoDispatchBelowAutograd": _AutoDispatchBelowAutograd,
+    "_DisableTorchDispatch": _DisableTorchDispatch,
     "_ExcludeDispatchKeyGuard": _ExcludeDispatchKeyGuard,
+    "_WeakTensorRef": _WeakTensorRef,
+    "_disabled_torch_dispatch_impl": _disabled_torch_dispatch_impl,
+    "_dispatch_isTensorSubclassLike": _dispatch_isTensorSubclassLike,
+    "_get_autograd_fallback_mode": _get_autograd_fallback_mode,
+    "_set_autograd_fallback_mode": _set_autograd_fallback_mode,
     "_get_default_device": _get_default_device,
     "_is_alias_of": _is_alias_of,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,

@@ -13,7 +13,7 @@ from adjoin import _C
 
 from ._pt_options import STORAGES, StorageType, is_skipping
 from ._pt_places import by_package, packages
-from ._tensor import set_state
+from ._tensor import sees_calls, set_state
 
 allowed = {}  # "module.name" -> object, as the user says
 # No file of tensors needs these modules, so nobody is advised to allow them.
@@ -95,7 +95,7 @@ class Saving:
 
     def outside(self, tensor):
         """What is seen of a tensor without memory, whose class serves all calls with it; None of others."""
-        if not hasattr(type(tensor), "__torch_dispatch__"):
+        if not sees_calls(type(tensor)):
             return None
         return (
             type(tensor), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), 0, tensor.layout,

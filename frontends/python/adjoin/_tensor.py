@@ -229,6 +229,12 @@ def _copy(self):
     return _rebuild_subclass(type(self), made, self.__getstate__())
 
 
+def sees_calls(cls):
+    """Whether a class of tensors has a ``__torch_dispatch__`` of its own."""
+    own = getattr(cls, "__torch_dispatch__", None)
+    return own is not None and own is not getattr(Tensor, "__torch_dispatch__", None)
+
+
 def _deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
@@ -239,7 +245,7 @@ def _deepcopy(self, memo):
         )
     import copy
 
-    by_class = type(self) is not Tensor and _C.wrapper_parts(self) is None and hasattr(type(self), "__torch_dispatch__")
+    by_class = type(self) is not Tensor and _C.wrapper_parts(self) is None and sees_calls(type(self))
     made = (_cloned(self) if by_class and not _has_memory(self) else _copied(self, memo)).requires_grad_(
         self.requires_grad
     )

@@ -13,7 +13,7 @@ import threading
 import types
 import typing
 
-from . import _aten, _C
+from . import _aten, _autograd_fallback, _C
 from ._op_overload import Tag
 from .autograd.function import Function
 from .testing._samples import Op, mapped, tensors_in
@@ -94,7 +94,9 @@ def _type_text(annotation, where):
         if set(rest) <= {int, float, bool, complex}:
             return "Scalar" + ("?" if len(rest) < len(args) else "")
     if origin in (list, collections.abc.Sequence) and len(args) == 1:
-        return _type_text(args[0], where) + "[]"
+        text = _type_text(args[0], where)
+        if not text.endswith("]") and (text == "Tensor?" or not text.endswith("?")):
+            return text + "[]"
     raise ValueError(
         f"infer_schema: {where}: the annotation {annotation!r} has no word in a schema; Tensor, int, float, bool, str, dtype, device, "
         "Optional and Sequence of them have"
@@ -139,6 +141,10 @@ def _literal(value):
         return "[" + ", ".join(_literal(v) for v in value) + "]"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
+    if isinstance(value, _C.dtype):
+        return str(value).rpartition(".")[2]
+    if isinstance(value, _C.device):
+        return repr(str(value))
     raise ValueError(f"infer_schema: a default of {value!r} has no text in a schema")
 
 
@@ -259,6 +265,8 @@ class _Definition:
     def __init__(self, name, schema, doc="", tags=()):
         self.name, self.kernels, self.backward, self.setup = name, {}, None, None
         self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
+        self.devices = {}  # defaults of parameters, by place
+        self.open = False  # without a derivative, are the ops of its kernel recorded?
         self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
         self.kernels.update(_waiting.pop(name, {}))
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
@@ -281,6 +289,8 @@ class _Definition:
         return kernel(*places, **words)
 
     def __call__(self, *args):
+        if self.devices:
+            args = tuple(self.devices.get(i) if a is None else a for i, a in enumerate(args))
         tensors = tensors_in(args)
         if not _below.on and (kernel := self._above_the_tape(tensors)) is not None:
             return self._called(kernel, args)
@@ -297,6 +307,11 @@ class _Definition:
             return _Batched.apply(self, args, *tensors)
         if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return self.run(args)
+        open = self.open and self.backward is None and (_autograd_fallback.mode != "error" or not self.written)
+        if open:
+            return _autograd_fallback.followed(
+                self.name, self.run(args, True), tensors, self.placed, lambda r: tensors_in(_each(r))
+            )
         if any(t.requires_grad for i in self.written for t in tensors_in([args[i]])):
             raise RuntimeError(f"{self.name}: it writes to a tensor that requires grad; detach it")
         kept = []
@@ -320,8 +335,8 @@ class _Definition:
             return next(tensors) if isinstance(results, _C.Tensor) else results
         return tuple(self.placed(r, tensors) for r in results)
 
-    def run(self, args):
-        """The kernel of the arguments' device, unrecorded."""
+    def run(self, args, recorded=False):
+        """The kernel of the arguments' device."""
         tensors = tensors_in(args)
         device = tensors[0].device.type if tensors else "cpu"
         kernel = self.kernels.get(device) or (self.kernels.get("") if device != "meta" else None)
@@ -333,9 +348,9 @@ class _Definition:
             )
             raise NotImplementedError(f"{self.name}: no kernel for the device {device!r}; give it {how}")
         versions = [(t, t._version) for i in self.written for t in tensors_in([args[i]])]
-        if any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
+        if not recorded and any(t.requires_grad for t in tensors):  # detached, so that .numpy() works
             args = mapped(lambda t: t.detach() if t.requires_grad else t, args, {})[0]
-        with _C.no_grad():
+        with contextlib.nullcontext() if recorded else _C.no_grad():
             results = self._called(kernel, args)
         for t, version in versions:
             if t._version == version:
@@ -441,12 +456,21 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
     def define(function):
         text = schema or infer_schema(function, mutates_args=mutates_args)
+        text, devices = _without_devices(text)
         definition = _Definition(_split(name), name + _adapted(text), function.__doc__, tags or ())
+        definition.devices = {i: devices[p.name] for i, p in enumerate(definition.params) if p.name in devices}
         for device in [device_types] if isinstance(device_types, str) else device_types or [""]:
             definition.kernels[device] = function
         return CustomOpDef(definition, function)
 
     return define(fn) if fn else define
+
+
+def _without_devices(schema):
+    """A schema without the devices that are defaults, which it has no word for, and those by parameter."""
+    pattern = r"\b(?:device|Device) (\w+)=['\"]([\w:]+)['\"]"
+    devices = {name: _C.device(device) for name, device in re.findall(pattern, schema)}
+    return re.sub(pattern, r"device? \1=None", schema), devices
 
 
 def _adapted(schema):
@@ -567,7 +591,7 @@ def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
     """An op without a kernel yet: impl() gives it some. ``define(library, "f(Tensor x) -> Tensor")`` decorates its kernel."""
     if isinstance(qualname, Library):
         return lambda f: (qualname.impl(qualname.define(schema, alias_analysis), f), f)[1]
-    _Definition(_split(qualname), qualname + _adapted(schema), "", tags)
+    _Definition(_split(qualname), qualname + _adapted(schema), "", tags).open = True
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -639,6 +663,15 @@ class Library:
         register_kernel(name, [key], fn)
         _definitions[name].may_alias.add(fn)
         self._registered.append((name, _DEVICES[key]))
+
+    @property
+    def m(self):
+        """What has been registered; ``del library.m`` takes it back, as PyTorch's own programs do."""
+        return tuple(self._registered)
+
+    @m.deleter
+    def m(self):
+        self._destroy()
 
     def _destroy(self):
         """Takes back the kernels that this library has given; an op that it has defined stays, and says that it has no kernel."""

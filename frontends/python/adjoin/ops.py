@@ -124,6 +124,10 @@ def __getattr__(name):
 
         found = globals()[name] = Aten(f"{__name__}.aten", "The ops under the names of PyTorch's dispatcher.")
         return found
+    if name == "prim":
+        from ._aten import prim
+
+        return prim
     if name == "_torchaudio":
         return importlib.import_module(f"{__package__}._audio_filters").Facts
     found = _C.find_op(name)

@@ -88,6 +88,16 @@ PyObject* get_to_save(PyObject* self, void*) {
   return t ? Py_NewRef(t.get()) : Py_NewRef(Py_None);
 }
 
+PyObject* get_dirty(PyObject* self, void*) {
+  const Ref& t = state_of(self).dirty;
+  return t ? Py_NewRef(t.get()) : Py_NewRef(Py_None);
+}
+
+PyObject* get_non_differentiable(PyObject* self, void*) {
+  const Ref& t = state_of(self).non_differentiable;
+  return t ? Py_NewRef(t.get()) : Py_NewRef(Py_None);
+}
+
 int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* o = reinterpret_cast<ContextObject*>(self);
   Py_VISIT(o->dict);
@@ -139,6 +149,9 @@ PyGetSetDef properties[] = {
      "For each argument of forward: is its gradient wanted?", nullptr},
     {"materialize_grads", get_materialize, nullptr, nullptr, nullptr},
     {"to_save", get_to_save, nullptr, nullptr, nullptr},
+    {"dirty_tensors", get_dirty, nullptr, "What mark_dirty was given.", nullptr},
+    {"non_differentiable", get_non_differentiable, nullptr,
+     "What mark_non_differentiable was given.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {},
 };

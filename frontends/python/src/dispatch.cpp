@@ -56,6 +56,15 @@ void follow(const aj_value& lent, PyObject* result) {
   if (now && word) set_attributes(word, now->dict);
 }
 
+// Memory was to be written, and the class says that it was by returning an instance: its own word
+// for what is there now, as PyTorch takes it.
+Ref written(const aj_value& lent, Ref result) {
+  if (!is_tensor(result.get()) || !is_strided(lent.v.tensor) ||
+      is_strided(tensor_of(result.get())) || !(tensor_of(result.get())->keys & key))
+    return result;
+  return Ref(wrap_borrowed(lent.v.tensor));
+}
+
 // While Python works, neither the key nor what excludes it holds: the handler includes it again for
 // the modes that remain, and tensors bring it with them.
 struct Outside {
@@ -171,6 +180,7 @@ aj_status* see(void*, aj_call* call) {
   Ref result = ask(call, info, writes ? Py_True : Py_False);
   if (result.get() == Py_NotImplemented && (info.flags & AJ_INFO_COMPOSITE) && lowering())
     return by_body(call, info, outside);
+  if (result && writes) result = written(lent, std::move(result));
   if (!result || !put_results(call, result.get())) return status_from_python();
   if (view(info.kind) == "view" && !seen_as_views(call)) return status_from_python();
   follow(lent, result.get());
@@ -250,6 +260,17 @@ PyObject* another_wrapper(PyObject*, PyObject* const* a, Py_ssize_t n) {
 // dispatch_bodies(): how many bodies are being run on this thread because the handler wants it so.
 PyObject* count_bodies(PyObject*, PyObject*) { return PyLong_FromLong(bodies); }
 
+// leave_out_classes(on): no class sees the calls of this thread, whatever its tensors are. Returns
+// what it was.
+PyObject* leave_out_classes(PyObject*, PyObject* on) {
+  const int now = PyObject_IsTrue(on);
+  if (now < 0) return nullptr;
+  uint64_t include, exclude;
+  dispatch->thread_keys(&include, &exclude);
+  dispatch->set_thread_keys(include, now ? exclude | key : exclude & ~key);
+  return PyBool_FromLong((exclude & key) != 0);
+}
+
 // call_all(op, arguments...): the results that frontends hide are given, too.
 PyObject* call_all(PyObject*, PyObject* const* a, Py_ssize_t n, PyObject* kwnames) {
   if (n < 1 || !PyObject_TypeCheck(a[0], &op_type))
@@ -276,6 +297,7 @@ PyObject* call_all(PyObject*, PyObject* const* a, Py_ssize_t n, PyObject* kwname
 PyMethodDef functions[] = {
     {"another_wrapper", method(another_wrapper), METH_FASTCALL, nullptr},
     {"dispatch_bodies", count_bodies, METH_NOARGS, nullptr},
+    {"leave_out_classes", leave_out_classes, METH_O, nullptr},
     {"call_all", method(call_all), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"set_dispatch_handler", method(set_handler), METH_FASTCALL, nullptr},
     {"make_wrapper", method(make_wrapper), METH_FASTCALL, nullptr},
@@ -285,6 +307,10 @@ PyMethodDef functions[] = {
 }  // namespace
 
 std::atomic<int> watching;
+
+void see_calls(aj_tensor* t) { t->keys |= key; }
+
+bool is_seen(const aj_tensor* t) { return key && t->keys & key; }
 
 void watch_values(uint64_t mask, int more) {
   if (mask == key) watching.fetch_add(more, std::memory_order_relaxed);

@@ -6,7 +6,9 @@
 
 #include "collect.hpp"
 #include "device.hpp"
+#include "dispatch.hpp"
 #include "node.hpp"
+#include "op.hpp"
 #include "parse.hpp"
 
 namespace adjoin::py {
@@ -119,12 +121,11 @@ PyObject* numbers(PyObject*, PyObject*) {
   return list.release();
 }
 
-uint32_t flags_of(bool retain, bool create, bool allow_unused, bool zero_unused) {
+uint32_t flags_of(bool retain, bool create, bool allow_unused) {
   uint32_t f = 0;
   if (retain) f |= AJ_BACKWARD_RETAIN_GRAPH;
   if (create) f |= AJ_BACKWARD_CREATE_GRAPH;
   if (allow_unused) f |= AJ_BACKWARD_ALLOW_UNUSED;
-  if (zero_unused) f |= AJ_BACKWARD_ZERO_UNUSED;
   return f;
 }
 
@@ -188,6 +189,31 @@ PyObject* shown_as_inputs(PyObject* inputs, PyObject* gradients) {
   return gradients;
 }
 
+// The gradient of a root whose class sees calls is one of that class, too.
+Row ones_row("ones_like");
+bool begin_seen(aj_tensor* root, aj_tensor** grad, std::vector<HeldTensor>& made) {
+  if (likely(is_strided(root)) || *grad || !is_seen(root) || !requires_grad(root)) return true;
+  int64_t count = 1;
+  for (int32_t i = 0; i < root->dl.ndim; ++i) count *= root->dl.shape[i];
+  if (count != 1) return true;  // the engine refuses it
+  const int32_t recorded = autograd->set_grad_mode(0);
+  made.emplace_back(call_row(ones_row, root));
+  autograd->set_grad_mode(recorded);
+  *grad = made.back().get();
+  return *grad != nullptr;
+}
+
+// Zeros for inputs that nothing depends on; who differentiates them finds a history, an empty one.
+Row zeros_row("zeros_like");
+bool fill_unused(const std::vector<aj_tensor*>& inputs, std::vector<aj_tensor*>& out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i]) continue;
+    out[i] = call_row(zeros_row, inputs[i]);
+    if (!out[i] || failed(autograd->set_requires_grad(out[i], 1))) return false;
+  }
+  return true;
+}
+
 PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   static const Signature signature(
       "grad", 6, 2,
@@ -226,10 +252,14 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     return nullptr;
   }
   std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
+  std::vector<HeldTensor> made;
+  with.all.resize(outputs.all.size());
+  for (size_t i = 0; i < outputs.all.size(); ++i)
+    if (!begin_seen(outputs.all[i], &with.all[i], made)) return nullptr;
   auto b = sized<aj_backward>();
-  b.flags = flags_of(retain, create, unused || materialize, materialize);
+  b.flags = flags_of(retain, create, unused || materialize);
   b.roots = outputs.all.data();
-  b.grads = given(a[2]) ? with.all.data() : nullptr;
+  b.grads = given(a[2]) || !made.empty() ? with.all.data() : nullptr;
   b.inputs = inputs.all.data();
   b.out = out.data();
   b.nroots = static_cast<uint32_t>(outputs.all.size());
@@ -238,7 +268,13 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     PyErr_SetString(PyExc_ValueError, "grad: inputs is empty");
     return nullptr;
   }
-  return run_pass(b) ? shown_as_inputs(a[1], to_tuple(out)) : nullptr;
+  if (!run_pass(b)) return nullptr;
+  if (materialize && !fill_unused(inputs.all, out)) {
+    for (aj_tensor* g : out)
+      if (g) core->release(g);
+    return nullptr;
+  }
+  return shown_as_inputs(a[1], to_tuple(out));
 }
 
 PyMethodDef functions[] = {
@@ -296,10 +332,13 @@ PyObject* run_backward(PyObject* const* roots, Py_ssize_t n, PyObject* const* gr
       return nullptr;
     }
   }
+  std::vector<HeldTensor> made;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!begin_seen(all[i], &all[n + i], made)) return nullptr;
   auto b = sized<aj_backward>();
-  b.flags = flags_of(retain, create, false, false);
+  b.flags = flags_of(retain, create, false);
   b.roots = all;
-  b.grads = grads ? all + n : nullptr;
+  b.grads = grads || !made.empty() ? all + n : nullptr;
   b.inputs = only.all.empty() ? nullptr : only.all.data();
   b.nroots = static_cast<uint32_t>(n);
   b.ninputs = static_cast<uint32_t>(only.all.size());

@@ -37,6 +37,8 @@ class Application {
  public:
   Application(PyObject* cls, PyObject* const* args, Py_ssize_t n) : cls_(cls), args_(args), n_(n) {}
 
+  PyObject* context() { return ctx_.get(); }
+
   PyObject* run() {
     ctx_ = Ref(context_type.tp_new(&context_type, nullptr, nullptr));
     if (!ctx_ || !look_at_class() || !look_at_inputs()) return nullptr;
@@ -164,6 +166,10 @@ class Application {
     aj_tensor* t = tensor_of(o);
     s.outputs.push_back({true, t->dl.dtype, t->dl.device, {t->dl.shape, t->dl.shape + t->dl.ndim}});
     bool dirty = in_tuple(s.dirty, o);
+    if (dirty && !is_input(o)) {
+      if (!told_of_no_input()) return nullptr;
+      dirty = false;
+    }
     bool real = t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat ||
                 t->dl.dtype.code == kDLComplex;
     if (!real || in_tuple(s.non_differentiable, o)) return Py_NewRef(o);
@@ -174,6 +180,13 @@ class Application {
     }
     if (failed(autograd->node_attach(node_.get(), i, t, dirty))) return nullptr;
     return alias ? wrap(alias.release()) : Py_NewRef(o);
+  }
+
+  static bool told_of_no_input() {
+    return PyErr_WarnEx(PyExc_UserWarning,
+                        "mark_dirty: Only input Tensors should be given to ctx.mark_dirty(); this "
+                        "one is no input, and need not be marked",
+                        1) == 0;
   }
 
   bool check_dirty(PyObject* out) {
@@ -243,6 +256,13 @@ PyObject* apply_here(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return Application(args[0], args + 1, n - 1).run();
 }
 
+// apply_with_context(cls, arguments...): (results, ctx), for a jvp that follows.
+PyObject* apply_with_context(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  Application it(args[0], args + 1, n - 1);
+  Ref result(it.run());
+  return result ? PyTuple_Pack(2, result.get(), it.context()) : nullptr;
+}
+
 // keep_for_forward(on): jvp comes after the next apply. Returns what it was.
 PyObject* keep_for_forward(PyObject*, PyObject* on) {
   const int now = PyObject_IsTrue(on);
@@ -250,10 +270,12 @@ PyObject* keep_for_forward(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(jvp_comes, now != 0));
 }
 
-PyMethodDef functions[] = {{"keep_for_forward", keep_for_forward, METH_O, nullptr},
-                           {"apply_function", method(apply), METH_FASTCALL, nullptr},
-                           {"apply_function_here", method(apply_here), METH_FASTCALL, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"keep_for_forward", keep_for_forward, METH_O, nullptr},
+    {"apply_function", method(apply), METH_FASTCALL, nullptr},
+    {"apply_with_context", method(apply_with_context), METH_FASTCALL, nullptr},
+    {"apply_function_here", method(apply_here), METH_FASTCALL, nullptr},
+    {}};
 
 }  // namespace
 

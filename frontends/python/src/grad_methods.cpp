@@ -1,6 +1,7 @@
 // frontends/python/src/grad_methods.cpp: the tensor's side of the tape: grad, requires_grad,
 // detach, backward, hooks.
 #include "collect.hpp"
+#include "dispatch.hpp"
 #include "engine.hpp"
 #include "hooks.hpp"
 #include "methods.hpp"
@@ -189,17 +190,21 @@ PyObject* register_post_accumulate(PyObject* self, PyObject* f) {
   return hook_on_tensor(self, f, AJ_HOOK_POST_ACCUMULATE);
 }
 
-// A tensor with memory becomes one of the class: its __torch_dispatch__ is not called, which is
-// told.
-bool told_of_memory(aj_tensor* t, PyObject* cls) {
-  if (!is_strided(t) || !PyObject_HasAttrString(cls, "__torch_dispatch__")) return true;
-  Ref done(call_helper("adjoin.utils._python_dispatch", "_with_memory", &cls, 1));
-  return static_cast<bool>(done);
+// A tensor with memory becomes one of the class: does its __torch_dispatch__ see calls with it? -1:
+// an error is set.
+int seen_by_class(aj_tensor* t, PyObject* cls) {
+  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
+  PyObject* own = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), name);
+  if (likely(!own) || !is_strided(t) || own == _PyType_Lookup(&tensor_type, name)) return 0;
+  Ref seen(call_helper("adjoin.utils._python_dispatch", "_prepared", &cls, 1));
+  return seen ? seen.get() == Py_True : -1;
 }
 
 PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static const Signature signature("_make_subclass", 3, 2, {"cls", "data", "require_grad"});
-  PyObject* a[3];
+  static const Signature signature("_make_subclass", 3, 2,
+                                   {"cls", "data", "require_grad", "dispatch_sizes_strides_policy",
+                                    "dispatch_device", "dispatch_layout"});
+  PyObject* a[6];
   if (!signature.parse(args, n, kwnames, a)) return nullptr;
   if (!PyType_Check(a[0]) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(a[0]), &tensor_type) || !is_tensor(a[1])) {
@@ -207,11 +212,16 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     return nullptr;
   }
   HeldTensor t;
-  if (!told_of_memory(tensor_of(a[1]), a[0]) || failed(autograd->detach(tensor_of(a[1]), t.out())))
-    return nullptr;
+  const int seen = seen_by_class(tensor_of(a[1]), a[0]);
+  if (seen < 0 || failed(autograd->detach(tensor_of(a[1]), t.out()))) return nullptr;
   bool on = truth(a[2], false);
   if (PyErr_Occurred() || (on && failed(autograd->set_requires_grad(t.get(), 1)))) return nullptr;
-  return wrap_as(reinterpret_cast<PyTypeObject*>(a[0]), t.release());
+  if (seen) see_calls(t.get());
+  Ref made(wrap_as(reinterpret_cast<PyTypeObject*>(a[0]), t.release()));
+  if (!made || !(given(a[3]) || given(a[4]) || given(a[5]))) return made.release();
+  PyObject* asked[] = {made.get(), given(a[3]) ? a[3] : Py_None, given(a[4]) ? a[4] : Py_False,
+                       given(a[5]) ? a[5] : Py_False};
+  return call_helper("adjoin.utils._told_by_class", "asks", asked, 4);
 }
 
 Row alias_row("alias");
@@ -225,8 +235,9 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
         cls);
     return nullptr;
   }
-  if (!told_of_memory(tensor_of(self), cls)) return nullptr;
-  aj_tensor* t = call_row(alias_row, tensor_of(self));
+  const int seen = seen_by_class(tensor_of(self), cls);
+  aj_tensor* t = seen < 0 ? nullptr : call_row(alias_row, tensor_of(self));
+  if (t && seen) see_calls(t);
   return t ? wrap_as(reinterpret_cast<PyTypeObject*>(cls), t) : nullptr;
 }
 

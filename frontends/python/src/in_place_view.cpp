@@ -2,6 +2,7 @@
 // shape and strides of a view.
 #include <set>
 
+#include "dispatch.hpp"
 #include "function.hpp"
 #include "methods.hpp"
 #include "op.hpp"
@@ -45,11 +46,17 @@ bool take_history(const char* name, aj_tensor* t, aj_tensor* view) {
          !failed(autograd->node_attach(n.get(), 0, t, 0));
 }
 
+// A tensor of a transform's, or of a class that holds others: a view of it is all that there is.
+bool seen_by_key(const aj_tensor* t) {
+  return !is_strided(t) && (is_seen(t) || t->keys & dispatch->key_mask(AJ_STR_LIT("transform")));
+}
+
 PyObject* take_view(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t n,
                     PyObject* kwnames) {
   aj_tensor* t = tensor_of(self);
   bool records = says_requires_grad(t);
-  if (records && (t->obj.flags & (AJ_TENSOR_LEAF | AJ_TENSOR_VIEW) || !autograd->grad_mode()))
+  uint32_t fixed = seen_by_key(t) ? AJ_TENSOR_LEAF : AJ_TENSOR_LEAF | AJ_TENSOR_VIEW;
+  if (records && (t->obj.flags & fixed || !autograd->grad_mode()))
     return PyErr_Format(PyExc_RuntimeError,
                         "%s_: %s that requires grad keeps its shape%s; use %s() and the result",
                         name,
@@ -64,6 +71,10 @@ PyObject* take_view(const char* name, PyObject* self, PyObject* const* args, Py_
     return PyErr_Format(PyExc_TypeError, "%s_: %s() gave no tensor but %s", name, name,
                         Py_TYPE(made.get())->tp_name);
   aj_tensor* v = tensor_of(made.get());
+  if (seen_by_key(t)) {
+    if (v != t) take_over(self, made.get());
+    return Py_NewRef(self);
+  }
   void* data;
   uint64_t bytes, offset, id;
   if (!settled(v) || failed(core->tensor_storage(v, &data, &bytes, &offset, &id))) return nullptr;

@@ -264,6 +264,15 @@ void set_attributes(PyObject* object, PyObject* dict) {
   if (old != no_attributes) Py_XDECREF(old);
 }
 
+void take_over(PyObject* self, PyObject* other) {
+  auto *o = reinterpret_cast<TensorObject*>(self), *from = reinterpret_cast<TensorObject*>(other);
+  aj_tensor* before = o->tensor;
+  core->set_frontend_word(before, frontend_id, nullptr, 0);
+  if (own_dict(from)) set_attributes(self, from->dict);
+  attach(o, std::exchange(from->tensor, nullptr));
+  core->release(before);
+}
+
 void dtype_changed(void* word) {
   Gil gil;
   auto* o = static_cast<TensorObject*>(word);

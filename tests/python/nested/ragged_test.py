@@ -337,3 +337,15 @@ def test_what_is_refused():
         nested.nested_tensor(adjoin.ones(3), layout=adjoin.jagged)
     with pytest.raises(RuntimeError, match="layout is unsupported"):
         nested.nested_tensor([adjoin.ones(3)], layout=adjoin.sparse_coo)
+
+
+def test_a_nested_tensor_is_taken_apart_by_the_names_that_libraries_use():
+    parts = [adjoin.arange(2.0 * n).view(n, 2) for n in (3, 1)]
+    x = adjoin.nested.nested_tensor(parts, layout=adjoin.jagged)
+    assert x._values.tolist() == adjoin.cat(parts).tolist() and x._offsets.tolist() == [0, 3, 4]
+    assert x._max_seqlen_tensor is x._min_seqlen_tensor is None and (x._get_max_seqlen(), x._get_min_seqlen()) == (3, 1)
+    assert x._lengths is None and x._ragged_idx == 1 and x.transpose(1, 2)._ragged_idx == 2
+    again = adjoin.nested.nested_tensor_from_jagged(x._values, x._offsets)
+    assert [p.tolist() for p in again.unbind()] == [p.tolist() for p in parts]
+    short = adjoin.nested.nested_tensor_from_jagged(adjoin.ones(4, 2), adjoin.tensor([0, 3, 4]), adjoin.tensor([2, 1]))
+    assert short._lengths.tolist() == [2, 1] and short._lengths is short.lengths()

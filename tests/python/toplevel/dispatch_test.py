@@ -436,20 +436,6 @@ def test_modes_of_the_machinery_are_told_from_others():
     assert not inside()
 
 
-def test_a_class_is_told_that_its_tensors_have_memory():
-    class Asks(adjoin.Tensor):
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            raise AssertionError("not called")
-
-    with pytest.warns(
-        UserWarning, match="Asks.__torch_dispatch__ is not called for a tensor with memory.*_make_wrapper"
-    ):
-        made = adjoin.Tensor._make_subclass(Asks, adjoin.ones(2))
-    assert type(made) is Asks and type(adjoin.ones(2).as_subclass(Asks)) is Asks  # told once
-    assert (made + 1).tolist() == [2, 2]
-
-
 def test_arguments_of_ones_own_op_behind_the_star():
     seen = []
 

@@ -187,3 +187,30 @@ def test_results_without_names_are_a_tuple():
     plain, named = (getattr(adjoin.ops.unnamed, name)(adjoin.ones(2)) for name in ("two", "named"))
     assert type(plain) is tuple and [t.tolist() for t in plain] == [[0, 0], [2, 2]]
     assert isinstance(named, tuple) and named.high.tolist() == [2, 2]
+
+
+def test_a_dtype_and_a_device_may_be_defaults():
+    seen, first = [], adjoin.device("cpu:0")
+
+    @adjoin.library.custom_op("defaultkinds::f", mutates_args=())
+    def f(
+        x: adjoin.Tensor, kind: adjoin.dtype = adjoin.int32, place: adjoin.device = first, *,
+        other: adjoin.device = "meta",
+    ) -> adjoin.Tensor:  # fmt: skip
+        seen.append((kind, place, other))
+        return x.to(kind)
+
+    assert f(adjoin.ones(1)).dtype is adjoin.int32 and f(adjoin.ones(1), adjoin.float64).dtype is adjoin.float64
+    f(adjoin.ones(1), place=adjoin.device("meta"), other=adjoin.device("cpu"))
+    cpu, meta = adjoin.device("cpu:0"), adjoin.device("meta")
+    assert seen[0] == (adjoin.int32, cpu, meta) and seen[2][1:] == (meta, adjoin.device("cpu"))
+    text = adjoin.library.infer_schema(f._init_fn, mutates_args=())
+    assert "dtype kind=int32, device place='cpu:0', *, device other='meta'" in text
+
+
+def test_a_list_of_numbers_that_may_be_missing_has_no_schema():
+    def f(x: adjoin.Tensor, n: list[int | None]) -> adjoin.Tensor:
+        return x
+
+    with pytest.raises(ValueError, match="the annotation .* has no word in a schema"):
+        adjoin.library.infer_schema(f, mutates_args=())

@@ -1,8 +1,8 @@
 """adjoin.autograd._directions: gradients along random directions against one difference each: gradcheck's fast mode."""
 
 from .. import _C
-from .._C import Tensor, grad
-from ._gradcheck_parts import check_form
+from .._C import grad
+from ._gradcheck_parts import check_form, duals
 
 _op = _C.find_op
 
@@ -34,23 +34,22 @@ def _changes(run, outs, x, direction, eps):
     return [(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)]
 
 
-def _moved(outputs, func, inputs, x, direction):
+def _moved(outputs, func, inputs, wanted, x, direction):
     """The same, by forward mode; None where an output does not move."""
     from .forward_ad import dual_level, make_dual, unpack_dual
 
     with dual_level():
-        given = [
-            make_dual(x.detach(), direction) if y is x else y.detach() if isinstance(y, Tensor) else y for y in inputs
-        ]
+        given = duals(make_dual, inputs, wanted, x, direction)
         return [unpack_dual(o)[1] for o in outputs(func, given)]
 
 
-def check(outputs, func, inputs, outs, x, number, *, eps, atol, rtol, nondet_tol, forward, backward):
-    """What is wrong between x and an output; None: nothing."""
+def check(outputs, func, inputs, outs, wanted, number, *, eps, atol, rtol, nondet_tol, forward, backward):
+    """What is wrong between input ``number`` and an output; None: nothing."""
+    x = wanted[number]
     generator = _C.Generator().manual_seed(0)
     direction = _direction(x.detach(), generator)
     changes = _changes(lambda: outputs(func, inputs), outs, x, direction, eps)
-    moved = _moved(outputs, func, inputs, x, direction) if forward else [None] * len(outs)
+    moved = _moved(outputs, func, inputs, wanted, x, direction) if forward else [None] * len(outs)
     reach = direction.abs().sum().item()
     for which, (out, change) in enumerate(zip(outs, changes, strict=True)):
         weights = _direction(out.detach(), generator)
@@ -69,8 +68,9 @@ def check(outputs, func, inputs, outs, x, number, *, eps, atol, rtol, nondet_tol
                         return "gradcheck: backward is not the same twice; raise nondet_tol if that is meant"
         for who, got in found.items():
             if not (abs(got - want) <= allowed or got != got and want != want):
+                how = "computed with forward mode " if who == "forward mode" else ""
                 return (
-                    f"gradcheck: Jacobian mismatch for output {which} with respect to input {number} along a random "
+                    f"gradcheck: Jacobian {how}mismatch for output {which} with respect to input {number} along a random "
                     f"direction: {who} says {got}, differences say {want}; fast_mode=False names the element"
                 )
     return None

@@ -101,7 +101,7 @@ def batched_forward(outputs, func, inputs, wanted):
 
         def moved(tangent):
             with dual_level():
-                given = [make_dual(x.detach(), tangent) if y is x else _plain(y) for y in inputs]  # noqa: B023
+                given = duals(make_dual, inputs, wanted, x, tangent)  # noqa: B023
                 parts = [unpack_dual(o) for o in outputs(func, given)]
                 return tuple(_op("zeros_like")(value) if t is None else t for value, t in parts)
 
@@ -116,5 +116,14 @@ def batched_forward(outputs, func, inputs, wanted):
     return None
 
 
-def _plain(y):
-    return y.detach() if isinstance(y, Tensor) else y
+def duals(make_dual, inputs, wanted, x, tangent):
+    """The inputs of a function in forward mode: x has a tangent, the others whose gradients are checked have one of zeros."""
+    made = []
+    for y in inputs:
+        if y is x:
+            made.append(make_dual(y.detach(), tangent))
+        elif any(y is w for w in wanted):
+            made.append(make_dual(y.detach(), _op("zeros_like")(y.detach())))
+        else:
+            made.append(y.detach() if isinstance(y, Tensor) else y)
+    return made

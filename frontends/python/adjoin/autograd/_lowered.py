@@ -50,12 +50,14 @@ def _samples(cls, args, own, level):
     if cls.vmap is not Function.vmap and cls.generate_vmap_rule:
         raise RuntimeError(f"{cls.__name__} has both vmap and generate_vmap_rule; one of them is wanted")
     differs = [mine and _C.transform_batched_at(x, level) for x, mine in zip(args, own, strict=True)]
-    dims = tuple(0 if d else None for d in differs)
     size, randomness = _C.transform_batch(level)
+    dims = tuple(0 if d else None for d in differs)
     given = [
         _C.transform_unbatched(x, 0, level) if d else _C.transform_shared(x, level) if mine else x
         for x, mine, d in zip(args, own, differs, strict=True)
     ]
+    if cls.vmap is not Function.vmap and any(isinstance(x, (list, tuple, dict)) for x in args):
+        dims, given = _with_trees(dims, given, level)
     _C.transform_below(level)
     try:
         if cls.vmap is not Function.vmap:
@@ -71,15 +73,37 @@ def _samples(cls, args, own, level):
     out_dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
     if len(out_dims) != len(outs):
         raise RuntimeError(f"{cls.__name__}.vmap gave {len(outs)} results and {len(out_dims)} out_dims")
-    made = tuple(
-        x
-        if not isinstance(x, _C.Tensor)
-        else _C.transform_lift(x, level)
-        if d is None
-        else _C.transform_batched(x, d, level)
-        for x, d in zip(outs, out_dims, strict=True)
-    )
+    made = tuple(_above(x, d, level) for x, d in zip(outs, out_dims, strict=True))
     return made if several else made[0]
+
+
+def _above(x, dim, level):
+    """A result of vmap at the level of its samples; dim as vmap gave it, which may be a list for a list."""
+    if isinstance(x, (list, tuple)):
+        dims = dim if isinstance(dim, (list, tuple)) else [dim] * len(x)
+        return type(x)(_above(y, d, level) for y, d in zip(x, dims, strict=True))
+    if not isinstance(x, _C.Tensor):
+        return x
+    return _C.transform_lift(x, level) if dim is None else _C.transform_batched(x, dim, level)
+
+
+def _with_trees(dims, given, level):
+    """The same where arguments are lists, tuples or dictionaries of tensors: vmap gets their dimensions in the same form."""
+    from ..utils._pytree import tree_map
+
+    def dim(leaf):
+        return 0 if isinstance(leaf, _C.Tensor) and _C.transform_batched_at(leaf, level) else None
+
+    def below(leaf):
+        if not isinstance(leaf, _C.Tensor) or _C.transform_level(leaf) != level:
+            return leaf
+        return _C.transform_unbatched(leaf, 0, level) if dim(leaf) == 0 else _C.transform_shared(leaf, level)
+
+    trees = [isinstance(x, (list, tuple, dict)) for x in given]
+    return (
+        tuple(tree_map(dim, x) if tree else d for d, x, tree in zip(dims, given, trees, strict=True)),
+        [tree_map(below, x) if tree else x for x, tree in zip(given, trees, strict=True)],
+    )
 
 
 def _one_by_one(cls, dims, given, size):
@@ -108,20 +132,27 @@ def _tangents(cls, args, own, level):
     primals, tangents = [p for p, _ in parted], [t for _, t in parted]
     _C.transform_below(level)
     try:
-        results, moved = _below(cls, primals, tangents)
+        results, moved, written = _below(cls, primals, tangents)
     finally:
         _C.transform_above()
     several = isinstance(results, tuple)
     outs = results if several else (results,)
-    made = tuple(_C.transform_dual(x, t, level) if _floating(x) else x for x, t in zip(outs, moved, strict=True))
+    made = tuple(
+        args[at] if at is not None else _C.transform_dual(x, t, level) if _floating(x) else x
+        for x, t, at in zip(outs, moved, written, strict=True)
+    )
     return made if several else made[0]
 
 
 def _below(cls, primals, tangents):
-    """(results of cls, their tangents), among the levels around."""
+    """(results of cls, their tangents, for each result which argument it is that was written), among the levels around."""
     if all(t is None for t in tangents):
         results = cls.apply(*primals)
-        return results, [None] * (len(results) if isinstance(results, tuple) else 1)
+        outs = results if isinstance(results, tuple) else (results,)
+        return results, [None] * len(outs), [None] * len(outs)
+    own = cls.jvp is not Function.jvp
+    if own and not any(isinstance(x, _C.Tensor) and _C.transform_level(x) > 0 for x in primals):
+        return _in_place_too(cls, primals, tangents)
     before = _C.is_grad_enabled()
     recorded = before and any(isinstance(x, _C.Tensor) and x.requires_grad for x in (*primals, *tangents))
     with _C.enable_grad():
@@ -129,7 +160,6 @@ def _below(cls, primals, tangents):
             x if not _floating(x) else x.view_as(x) if before and x.requires_grad else x._alias().requires_grad_()
             for x in primals
         ]
-        own = cls.jvp is not Function.jvp
         kept = _C.keep_for_forward(own)
         try:
             results = cls.apply(*leaves)
@@ -137,18 +167,58 @@ def _below(cls, primals, tangents):
             _C.keep_for_forward(kept)
         outs = results if isinstance(results, tuple) else (results,)
         if any(x is y for x in outs for y in leaves if isinstance(x, _C.Tensor)):
-            raise RuntimeError(f"{cls.__name__}: it writes an argument in place, which forward mode does not follow")
-        moved = _by_jvp(cls, outs, primals, tangents) if own else _by_backward(cls, outs, leaves, tangents)
+            raise RuntimeError(
+                f"{cls.__name__}: it writes an argument in place, which forward mode does not follow here; define jvp, "
+                "and call it in one transform alone"
+            )
+        if own:
+            ctx = next((x.grad_fn for x in outs if isinstance(x, _C.Tensor) and x.grad_fn is not None), None)
+            moved = [None] * len(outs) if ctx is None else _by_jvp(cls, ctx, outs, primals, tangents)
+        else:
+            moved = _by_backward(cls, outs, leaves, tangents)
+    written = [None] * len(outs)
     if recorded:
-        return results, moved
+        return results, moved, written
     outs = tuple(x._alias() if _floating(x) else x for x in outs)
-    return (outs if isinstance(results, tuple) else outs[0]), [t if t is None else t._alias() for t in moved]
+    return (
+        (outs if isinstance(results, tuple) else outs[0]),
+        [t if t is None else t._alias() for t in moved],
+        written,
+    )
 
 
-def _by_jvp(cls, outs, primals, tangents):
-    ctx = next((x.grad_fn for x in outs if isinstance(x, _C.Tensor) and x.grad_fn is not None), None)
-    if ctx is None:
-        return [None] * len(outs)
+def _in_place_too(cls, primals, tangents):
+    """The same of arguments that are no tensors of a transform, by jvp: what forward writes, jvp has to write as well."""
+    kept = _C.keep_for_forward(True)
+    try:
+        results, ctx = _C.apply_with_context(cls, *primals)
+    finally:
+        _C.keep_for_forward(kept)
+    outs = results if isinstance(results, tuple) else (results,)
+    dirty = ctx.dirty_tensors  # None where a node was recorded: an input that was not written is another object then
+    given = [
+        next((at for at, y in enumerate(primals) if x is y), None) if isinstance(x, _C.Tensor) else None for x in outs
+    ]
+    written = [
+        at if at is not None and (outs[i].grad_fn is ctx or any(outs[i] is d for d in dirty or ())) else None
+        for i, at in enumerate(given)
+    ]
+    versions = [None if t is None else t._version for t in tangents]
+    moved = _by_jvp(cls, ctx, outs, primals, tangents)
+    for at, t in zip(written, moved, strict=True):
+        if at is None:
+            continue
+        if tangents[at] is None:
+            raise RuntimeError(f"{cls.__name__}: it writes argument {at}, which has no tangent that jvp could write")
+        if t is not tangents[at] or t._version == versions[at]:
+            raise RuntimeError(
+                f"{cls.__name__}: its forward writes argument {at}, so its jvp function must modify the corresponding gradient "
+                "inplace and return it"
+            )
+    return results, moved, written
+
+
+def _by_jvp(cls, ctx, outs, primals, tangents):
     zeros = _C.find_op("zeros_like")
     given = [
         zeros(x) if t is None and _floating(x) and ctx.materialize_grads else t

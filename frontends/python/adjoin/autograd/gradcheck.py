@@ -1,6 +1,5 @@
 """adjoin.autograd.gradcheck: gradients, first and second, against finite differences."""
 
-import math
 import sys
 import types
 
@@ -94,7 +93,7 @@ def _parts(z):
 
 
 def _close(a, b, atol, rtol):
-    return a == b or abs(a - b) <= atol + rtol * abs(b) or (math.isnan(a) and math.isnan(b))
+    return a == b or abs(a - b) <= atol + rtol * abs(b) or (a != a and b != b)
 
 
 def _compare(rows, columns, which, x_complex, out_complex, atol, rtol):
@@ -186,14 +185,14 @@ def gradcheck(
     for number, x in enumerate(wanted):
         if fast_mode:
             told = check_along(
-                _outputs, func, inputs, outs, x, number, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol,
+                _outputs, func, inputs, outs, wanted, number, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol,
                 forward=check_forward_ad, backward=check_backward_ad,
             )  # fmt: skip
             if told:
                 return _raise_or_false(raise_exception, told)
             continue
         columns = _numeric_columns(func, inputs, outs, x, eps)
-        if check_forward_ad and (message := _check_forward(func, inputs, x, number, columns, atol, rtol)):
+        if check_forward_ad and (message := _check_forward(func, inputs, wanted, x, number, columns, atol, rtol)):
             return _raise_or_false(raise_exception, message)
         if not check_backward_ad:
             continue
@@ -229,7 +228,7 @@ def gradcheck(
     return True
 
 
-def _check_forward(func, inputs, x, number, columns, atol, rtol):
+def _check_forward(func, inputs, wanted, x, number, columns, atol, rtol):
     """What is wrong with the derivatives along each direction of x in forward mode; None: nothing."""
     from .forward_ad import dual_level, make_dual, unpack_dual
 
@@ -238,16 +237,14 @@ def _check_forward(func, inputs, x, number, columns, atol, rtol):
         tangent = _C.find_op("zeros_like")(x.detach()).contiguous()
         tangent.reshape(-1)[element] = 1j if imaginary else 1.0
         with dual_level():
-            given = [
-                make_dual(x.detach(), tangent) if y is x else y.detach() if isinstance(y, Tensor) else y for y in inputs
-            ]
+            given = parts.duals(make_dual, inputs, wanted, x, tangent)
             parted = [unpack_dual(o) for o in _outputs(func, given)]
         for which, (value, moved) in enumerate(parted):
             found = [0.0] * value.numel() if moved is None else moved.detach().reshape(-1).tolist()
             for i, (got, want) in enumerate(zip(found, column[which], strict=True)):
                 if not _close(got, want, atol, rtol):
                     return (
-                        f"gradcheck: forward-mode mismatch for output {which} with respect to input {number}: "
+                        f"gradcheck: Jacobian computed with forward mode mismatch for output {which} with respect to input {number}: "
                         f"element {i} by element {element}: the derivative says {got}, differences say {want}"
                     )
     return None

@@ -65,8 +65,6 @@ class NestedTensor(_Tensor):
         """The elements of all sequences, one after the other; those between sequences, too, where there are such."""
         return plain(self)
 
-    _values = values
-
     def offsets(self):
         """Where each sequence begins, and where the last one ends."""
         return self._ragged.offsets
@@ -74,6 +72,18 @@ class NestedTensor(_Tensor):
     def lengths(self):
         """How long each sequence is, where values lie between them; else None."""
         return self._ragged.lengths
+
+    # The same under the names by which libraries take a nested tensor apart.
+    _values = property(values, doc="The elements of all sequences.")
+    _offsets = property(offsets, doc="Where each sequence begins, and where the last one ends.")
+    _lengths = property(lengths, doc="How long each sequence is, where values lie between them; else None.")
+
+    @property
+    def _ragged_idx(self):
+        """The dimension whose size each sequence has for itself."""
+        return self._at
+
+    _max_seqlen_tensor = _min_seqlen_tensor = None  # no tensor keeps what these two tell:
 
     def _get_max_seqlen(self):
         return self._ragged.longest

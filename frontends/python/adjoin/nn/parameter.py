@@ -4,6 +4,7 @@ from types import MethodWrapperType
 
 import adjoin
 from adjoin import _C
+from adjoin._tensor import _has_memory, sees_calls
 
 
 class _ParameterMeta(type(adjoin.Tensor)):
@@ -33,8 +34,11 @@ class Parameter(adjoin.Tensor, metaclass=_ParameterMeta):
             raise TypeError(
                 f"Parameter: data is a {type(data).__name__}, a tensor is wanted; make one with adjoin.tensor(data)"
             )
-        if type(data) is not adjoin.Tensor and hasattr(type(data), "__torch_dispatch__"):
-            made = _C.another_wrapper(data, requires_grad)
+        if type(data) is not adjoin.Tensor and sees_calls(type(data)):
+            if _has_memory(data):
+                made = adjoin.Tensor._make_subclass(type(data), data, requires_grad)
+            else:
+                made = _C.another_wrapper(data, requires_grad)
             made._is_param = True
             return made
         if type(data) is not adjoin.Tensor and not issubclass(type(data), Parameter):

@@ -4,14 +4,15 @@ Calls come as overloads of ``torch.ops.aten``: those of the forward pass, withou
 """
 
 import contextlib
+import inspect
 import threading
 import types
-import warnings
 import weakref
 
 import adjoin
 
 from .. import _aten, _C
+from .._c_names import _disabled_torch_dispatch_impl
 
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "is_traceable_wrapper_subclass", "return_and_correct_aliasing", "transform_subclass"]  # fmt: skip
 
@@ -28,11 +29,25 @@ _modes = _Thread()
 
 def _overrides(cls):
     own = getattr(cls, "__torch_dispatch__", None)
-    return own is not None and getattr(own, "__func__", own) is not _disabled
+    return own is not None and getattr(own, "__func__", own) not in _PASSING
 
 
 def _disabled(func, types, args=(), kwargs=None):
-    return func(*args, **(kwargs or {}))
+    """``__torch_dispatch__`` of Tensor itself: the op, of which no class of the arguments is told."""
+    with _no_class():
+        return func(*args, **(kwargs or {}))
+
+
+_PASSING = (_disabled, _disabled_torch_dispatch_impl)
+
+
+@contextlib.contextmanager
+def _no_class():
+    before = _C.leave_out_classes(True)
+    try:
+        yield
+    finally:
+        _C.leave_out_classes(before)
 
 
 def _tensors(values):
@@ -92,14 +107,29 @@ def _handle(name, in_place, args):
                 return _answer(_asked(mode, type(mode), func, types, args, kwargs), func)
         finally:
             stack.append(mode)
-    for cls in sorted(types, key=lambda t: -len(t.__mro__)):
+    for cls in _by_rank(types):
         result = _asked(cls, cls, func, types, args, kwargs)
         if result is not NotImplemented:
             return _answer(result, func)
-    if not types:
-        return func(*args, **kwargs)
-    raise TypeError(
-        f"{func}: no __torch_dispatch__ of {', '.join(t.__name__ for t in types)} serves it; all returned NotImplemented"
+    if not types:  # an alias of a tensor with memory, whose object is gone
+        with _no_class():
+            return func(*args, **kwargs)
+    raise _none_serves(func, types)
+
+
+def _by_rank(types):
+    """Classes in the order in which they are asked: as they stand, but a subclass before its bases."""
+    asked = []
+    for cls in types:
+        before = next((i for i, other in enumerate(asked) if issubclass(cls, other)), len(asked))
+        asked.insert(before, cls)
+    return asked
+
+
+def _none_serves(func, types):
+    return TypeError(
+        f"Multiple dispatch failed for 'torch.ops.{func}': no __torch_dispatch__ of {', '.join(t.__name__ for t in types)} "
+        "serves it; all returned NotImplemented"
     )
 
 
@@ -124,6 +154,7 @@ def _included(on):
 
 
 _C.set_dispatch_handler(_handle, _aten.OPENED, _aten.WHOLE)
+_C.set_tensor_attribute("__torch_dispatch__", staticmethod(_disabled))  # for super() of a class that sees calls
 
 
 class TorchDispatchMode:
@@ -164,6 +195,11 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 
 def _push_mode(mode):
+    if isinstance(inspect.getattr_static(type(mode), "__torch_dispatch__"), classmethod):
+        raise RuntimeError(
+            f"{type(mode).__name__}.__torch_dispatch__ is a classmethod, and on a mode classmethod is not supported, please make it a "
+            "plain method: def __torch_dispatch__(self, func, types, args=(), kwargs=None)"
+        )
     _modes.stack.append(mode)
     _C.include_key("python", True)
 
@@ -236,7 +272,7 @@ class _Kept:
         del tensor.__dict__[self.name]
 
 
-_looked_at = weakref.WeakSet()
+_looked_at, _keeps_slots = weakref.WeakSet(), weakref.WeakSet()
 
 
 def _keep_slots(cls):
@@ -244,21 +280,19 @@ def _keep_slots(cls):
         for name, member in list(vars(part).items()):
             if isinstance(member, types.MemberDescriptorType):
                 setattr(part, name, _Kept(name))
-    _looked_at.add(cls)
+    _keeps_slots.add(cls)
 
 
-_told = weakref.WeakSet()
-
-
-def _with_memory(cls):
-    """Says once of a class that its ``__torch_dispatch__`` is not called for a tensor with memory."""
-    if _overrides(cls) and cls not in _told:
-        _told.add(cls)
-        warnings.warn(
-            f"{cls.__name__}.__torch_dispatch__ is not called for a tensor with memory of its own; make it by "
-            "Tensor._make_wrapper_subclass, or use __torch_function__",
-            stacklevel=2,
-        )
+def _prepared(cls):
+    """Whether calls with tensors of the class are seen by it. What sees them below the tape does not see them above it as well, unless
+    it says how: results stay what its ``__torch_dispatch__`` made."""
+    if not _overrides(cls):
+        return False
+    if cls not in _looked_at:
+        _looked_at.add(cls)
+        if getattr(cls.__torch_function__, "__func__", None) is _Tensor.__torch_function__.__func__:
+            cls.__torch_function__ = _C._disabled_torch_function_impl
+    return True
 
 
 def _make_wrapper_subclass(
@@ -267,18 +301,23 @@ def _make_wrapper_subclass(
     _extra_dispatch_keys=None, storage_size=None,
 ):  # fmt: skip
     """An instance of a class with ``__torch_dispatch__`` that has sizes, strides, dtype and device, and no memory."""
-    if not _overrides(cls):
+    if cls not in _keeps_slots and _overrides(cls):
+        _keep_slots(cls)
+    if not _prepared(cls):
         raise RuntimeError(
             f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, which serves calls with its tensors"
         )
-    if cls not in _looked_at:
-        _keep_slots(cls)
     like = adjoin.empty(tuple(size), dtype=dtype or adjoin.get_default_dtype(), device="meta")
     if strides is not None:
         like = adjoin.empty_strided(tuple(size), tuple(strides), dtype=like.dtype, device="meta")
     elif memory_format not in (None, adjoin.contiguous_format, adjoin.preserve_format):
         like = like.contiguous(memory_format=memory_format)
-    return _C.make_wrapper(cls, like, adjoin.device(device or "cpu"), bool(requires_grad))
+    made = _C.make_wrapper(cls, like, adjoin.device(device or "cpu"), bool(requires_grad))
+    if dispatch_sizes_strides_policy is None and not dispatch_device and not dispatch_layout:
+        return made
+    from ._told_by_class import asks
+
+    return asks(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
 
 
 def is_traceable_wrapper_subclass(t):

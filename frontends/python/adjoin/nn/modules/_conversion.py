@@ -3,6 +3,7 @@
 import adjoin
 
 from ... import __future__
+from ..._tensor import sees_calls
 from ...utils import swap_tensors
 from ..parameter import Parameter
 
@@ -32,7 +33,7 @@ class Conversion:
         return self
 
     def _replace_data(self, key, param, moved):
-        if "meta" in (param.device.type, moved.device.type) or getattr(param, "__torch_dispatch__", None) is not None:
+        if "meta" in (param.device.type, moved.device.type) or sees_calls(type(param)):
             # Data that does not exist, or that a wrapper holds, cannot be swapped under a live tensor.
             param = self._parameters[key] = Parameter(moved, param.requires_grad)
         elif __future__.get_swap_module_params_on_conversion():
