@@ -12,11 +12,25 @@ from typing import Final  # noqa: F401
 from ..futures import Future
 from ..nn.modules.module import Module
 
-_KEPT = ("script_method", "_overload", "_overload_method")
+_KEPT = ("_overload", "_overload_method")
 
 
 class ScriptModule(Module):
-    """A module that is a program: traced, loaded from a file, or a class of one's own, which is compiled when it is saved."""
+    """A module that is a program: traced, loaded from a file, or a class of one's own: methods that script_method marks, and those
+    of define(), are compiled when the first of them is called."""
+
+    def define(self, src):
+        """Methods of a text of Python: ``def forward(self, x): ...``. They see what the caller's module knows."""
+        from ._script.own import define
+
+        define(self, src, sys._getframe(1).f_globals)
+
+    def __getattr__(self, name):
+        if name in ("graph", "code", "inlined_graph", "graph_for") and "_own" in self.__dict__:
+            from ._script.own import program
+
+            return getattr(program(self), name)
+        return super().__getattr__(name)
 
     def save(self, f, _extra_files=None):
         """Writes the program to a file."""
@@ -138,6 +152,13 @@ def _marked(function, how):
 def export(function):
     """A method that script() compiles though forward does not call it."""
     return _marked(function, "export")
+
+
+def script_method(function):
+    """A method of a ScriptModule of one's own that runs as a program."""
+    from ._script.own import method
+
+    return method(function)
 
 
 def unused(function):
@@ -286,6 +307,9 @@ def wait(future):
     if not builtins.isinstance(future, Future):
         raise TypeError(f"jit.wait: what fork() gives is wanted, not {type(future).__name__}")
     return future.wait()
+
+
+_fork, _wait = fork, wait
 
 
 class CompilationUnit:

@@ -193,6 +193,10 @@ class Expressions:
             return Pending(f"$to_tuple({self.arguments(node)})")
         if cls is set or cls is frozenset:
             refuse(self.place, node, "sets are not in the subset that is scripted", "use a list, or the keys of a dict")
+        if cls is slice:
+            parts = [self.operand(a) for a in node.args]
+            parts = ["None", *parts] if len(parts) == 1 else parts
+            return Pending(f"$slice({', '.join([*parts, 'None', 'None'][:3])})")
         called = self.unit.klass(cls, self.place, node)
         return Pending(f"$call(type({quoted(called)}){self.more(node)})")
 

@@ -53,6 +53,10 @@ class _Shown:
 
         return python_of(self.graph)
 
+    def graph_for(self, *args, **kwargs):
+        """The program: it is the same for all arguments."""
+        return self.graph
+
     def save(self, f, _extra_files=None):
         from .._traced import save
 
@@ -219,6 +223,7 @@ def scripted_module(module):
     unit.module(module)
     handle = program_of(unit)
     made = ScriptedModule(handle, "", functions_of(handle), module)
+    made.__dict__["_written"] = unit.written  # attributes that some code of it sets
     return made
 
 

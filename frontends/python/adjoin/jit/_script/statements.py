@@ -25,6 +25,9 @@ _INSTEAD = {
 }
 
 
+_LIBRARY = ("contextlib", "builtins", "threading", "warnings")
+
+
 class Writer(Expressions):
     """Writes one function. owner: the class whose method it is; defined_in: the class that has it."""
 
@@ -34,21 +37,10 @@ class Writer(Expressions):
         self.seen = names.seen_by(function)
         self.lines, self.indent, self.temps = [], "  ", 0
         self.scopes = {}
+        self.inside, self.loops = [], []  # what was entered by `with`; how much of it stands outside of each loop
         self.params = [*tree.args.posonlyargs, *tree.args.args]
         self.self_name = self.params[0].arg if owner is not None and self.params else None
-        self.locals = self.assigned()
-
-    def assigned(self):
-        a = self.tree.args
-        found = {p.arg for p in [*self.params, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]}
-        inner = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
-                inner |= {n for g in node.generators for n in ast.walk(g.target)}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in inner:
-                found.add(node.id)
-        return found
+        self.locals = assigned(tree)
 
     def variable(self, name, node):
         if not name.isascii():
@@ -76,7 +68,7 @@ class Writer(Expressions):
     def text(self):
         hints = hints_of(self.function, self.seen)
         for hint in hints.values():
-            self.unit.note_type(hint)
+            self.unit.note_type(hint, self.function.__module__)
         head = f"fn {self.name}({self.parameters(hints)})"
         if gives := kind_of(hints.get("return", "")):
             head += f" -> {quoted(gives)}"
@@ -235,7 +227,7 @@ class Writer(Expressions):
             test = self.operand(node.test)
         self.lines[-1] += f" {test} do {{"
         self.indent += "  "
-        self.body(node.body)
+        self.loop_body(node.body)
         self.indent = self.indent[:-2]
         self.lines.append(f"{self.indent}}}")
 
@@ -253,16 +245,24 @@ class Writer(Expressions):
         with self.block(f"for {to} in {over}", node):
             if later:
                 self.put(node.target, later)
-            self.body(node.body)
+            self.loop_body(node.body)
 
     def do_Break(self, node):
+        self.leave(self.loops[-1], node)
         self.emit("break", node)
 
     def do_Continue(self, node):
+        self.leave(self.loops[-1], node)
         self.emit("continue", node)
+
+    def loop_body(self, statements):
+        self.loops.append(len(self.inside))
+        self.body(statements)
+        self.loops.pop()
 
     def do_Return(self, node):
         value = "None" if node.value is None else self.operand(node.value)
+        self.leave(0, node)
         self.emit(f"return {value}", node)
 
     def do_Delete(self, node):
@@ -296,14 +296,55 @@ class Writer(Expressions):
             self.emit(f'$raise("AssertionError", {message})', node)
 
     def do_With(self, node):
-        blocks = [on for item in node.items if (on := self.grad_mode(item, node)) is not None]
-        for on in blocks:
-            self.lines.append(f"{self.indent}grad {on} {{")
-            self.indent += "  "
+        blocks, before = 0, len(self.inside)
+        for item in node.items:
+            if (manager := self.manager(item)) is not None:
+                entered = self.temp()
+                self.emit(f"{entered} = .__enter__({manager})", node)
+                self.unit.ask("__enter__")
+                self.unit.ask("__exit__")
+                if item.optional_vars is not None:
+                    self.put(item.optional_vars, entered)
+                self.inside.append(manager)
+            elif (on := self.grad_mode(item, node)) is not None:
+                self.lines.append(f"{self.indent}grad {on} {{")
+                self.indent += "  "
+                blocks += 1
         self.body(node.body)
-        for _ in blocks:
+        if node.body and not isinstance(node.body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+            self.leave(before, node)
+        del self.inside[before:]
+        for _ in range(blocks):
             self.indent = self.indent[:-2]
             self.lines.append(f"{self.indent}}}")
+
+    def forks(self):
+        """Does the function work with what jit.fork() gives?"""
+        text = ast.dump(self.tree)
+        return "fork" in text or "Future" in text
+
+    def manager(self, item):
+        """The value whose class in the program says what happens around the block; None: it is none of those."""
+        call = item.context_expr
+        known = (
+            self.visit(call.func)
+            if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute))
+            else None
+        )
+        if isinstance(known, Static):
+            cls = known.value
+            scripted = isinstance(cls, type) and "__enter__" in vars(cls) and not cls.__module__.startswith("adjoin.")
+            return self.operand(call) if scripted and cls.__module__ not in _LIBRARY else None
+        return (
+            self.operand(call)
+            if isinstance(call, (ast.Name, ast.Attribute)) and not isinstance(self.visit(call), Static)
+            else None
+        )
+
+    def leave(self, since, node):
+        """What was entered is left, the last first."""
+        for manager in reversed(self.inside[since:]):
+            self.emit(f".__exit__({manager}, None, None, None)", node)
 
     def grad_mode(self, item, node):
         """Whether calls are recorded inside; None: the statement changes nothing in a program."""
@@ -318,7 +359,7 @@ class Writer(Expressions):
             return None
         return refuse(
             self.place, node, f"'with {ast.unparse(call)}' is not in the subset that is scripted",
-            "no_grad(), enable_grad() and set_grad_enabled(...) are",
+            "no_grad(), enable_grad(), set_grad_enabled(...) and scripted classes with __enter__ and __exit__ are",
         )  # fmt: skip
 
     def constant_text(self, node):
@@ -335,6 +376,20 @@ class Writer(Expressions):
 _DECIDED = (
     "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
 )  # fmt: skip
+
+
+def assigned(tree):
+    """The names that are a function's own."""
+    a = tree.args
+    found = {p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]}
+    inner = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+            inner |= {n for g in node.generators for n in ast.walk(g.target)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in inner:
+            found.add(node.id)
+    return found
 
 
 def place_of(function, first):
