@@ -29,6 +29,8 @@ def program_of(unit):
 def called(scripted, name, args, kwargs):
     """A call of scripted code. A trace keeps it, with its decisions."""
     if not is_tracing() or getattr(_tracing, "inline", False):
+        if range in map(type, args):
+            args = tuple(list(a) if type(a) is range else a for a in args)
         return _C.script_call(scripted._handle, scripted._path + name, args, kwargs)
     if _tracing.scripts is None:
         from .mixed import Scripts
@@ -172,6 +174,12 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
             _C.program_set_weight(self._handle, CONSTANT, i, fn(_C.program_weight(self._handle, CONSTANT, i)))
         return self
 
+    def _get_name(self):
+        return "RecursiveScriptModule"
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}"
+
     def __len__(self):
         return len(self._modules)
 
@@ -202,14 +210,20 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         return load(file)
 
 
-def frozen(module):
-    """A copy whose parameters and buffers are constants of its program: it has none, and nobody changes them."""
+def frozen(module, kept=()):
+    """A copy whose parameters and buffers are constants of its program: it has none but those below the names that are kept."""
     made = copy.deepcopy(module)
-    for i in range(len(_C.program_values(made._handle, PARAM))):
-        _C.program_set_weight(made._handle, PARAM, i, _C.program_weight(made._handle, PARAM, i).detach())
-    for part in made.modules():
-        part._parameters.clear()
-        part._buffers.clear()
+
+    def stays(name):
+        return name in kept or name.startswith(tuple(k + "." for k in kept))
+
+    for i, (name, _, _) in enumerate(_C.program_values(made._handle, PARAM)):
+        if not stays(name):
+            _C.program_set_weight(made._handle, PARAM, i, _C.program_weight(made._handle, PARAM, i).detach())
+    for path, part in made.named_modules():
+        for space in (part._parameters, part._buffers):
+            for name in [n for n in space if not stays(f"{path}.{n}" if path else n)]:
+                del space[name]
     return made
 
 

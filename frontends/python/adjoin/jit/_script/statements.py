@@ -150,6 +150,8 @@ class Writer(Expressions):
             self.unit.written.add(target.attr)
         elif isinstance(target, ast.Subscript):
             self.emit(f"$setitem({self.operand(target.value)}, {self.operand(target.slice)}, {value})", target)
+        elif isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 1:
+            self.put_only(target.elts[0], value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts, later = [], []
             for e in target.elts:
@@ -161,11 +163,24 @@ class Writer(Expressions):
                     to = self.temp()
                     later.append((inner, to))
                 parts.append(("*" if star else "") + to)
-            self.emit(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = $copy({value})", target)
+            self.emit(f"{', '.join(parts)} = $copy({value})", target)
             for inner, to in later:
                 self.put(inner, to)
         else:
             refuse(self.place, target, f"'{type(target).__name__}' cannot be assigned to")
+
+    def put_only(self, target, value):
+        """``a, = value`` and ``*a, = value``."""
+        items, n, wrong, item = (self.temp() for _ in range(4))
+        self.emit(f"{items} = $to_list({value})", target)
+        if isinstance(target, ast.Starred):
+            return self.put(target.value, items)
+        self.emit(f"{n} = $len({items})", target)
+        self.emit(f"{wrong} = $ne({n}, 1)", target)
+        with self.block(f"if {wrong}", target):
+            self.emit('$raise("ValueError", "one value is wanted, there are more or none")', target)
+        self.emit(f"{item} = $getitem({items}, 0)", target)
+        return self.put(target, item)
 
     def do_AugAssign(self, node):
         op, target = "i" + BINARY[type(node.op)], node.target
@@ -234,11 +249,8 @@ class Writer(Expressions):
     def do_For(self, node):
         if node.orelse:
             refuse(self.place, node, "an else of a loop is not in the subset", "keep a bool")
-        over, later = self.operand(node.iter), None
-        try_plain = isinstance(node.target, ast.Name) or all(
-            isinstance(e, ast.Name) for e in getattr(node.target, "elts", [None])
-        )
-        if try_plain:
+        over, later = self.walked(node.iter), None
+        if self.plain_target(node.target):
             to = self.targets(node.target)
         else:
             to = later = self.temp()
@@ -246,6 +258,11 @@ class Writer(Expressions):
             if later:
                 self.put(node.target, later)
             self.loop_body(node.body)
+
+    def plain_target(self, node):
+        """Is it a name, or two names and more?"""
+        parts = getattr(node, "elts", ())
+        return isinstance(node, ast.Name) or len(parts) > 1 and all(isinstance(e, ast.Name) for e in parts)
 
     def do_Break(self, node):
         self.leave(self.loops[-1], node)

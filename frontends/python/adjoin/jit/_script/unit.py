@@ -12,6 +12,7 @@ import adjoin
 from ...nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from ...nn.modules.module import Module
 from .. import RecursiveScriptModule, ScriptModule
+from .._code import LAYOUTS
 from . import names
 from .again import plain
 from .check import Types
@@ -63,7 +64,7 @@ class Unit:
         self.classes, self.types, self.kinds_seen = {}, {}, {}
         self.asked, self.hard, self.written = set(), set(), set()
         self.waiting, self.extra_classes = [], []
-        self.objects, self.object_ids = [], {}
+        self.objects, self.object_ids, self.class_of = [], {}, {}
         self.weights, self.weight_names = [], {}  # (name, tensor, constant)
         self.types_of = Types(self)
         self.nowhere = Place("jit.script", 1, name)
@@ -112,6 +113,10 @@ class Unit:
             f = f.__func__
         f = inspect.unwrap(f) if callable(f) and not isinstance(f, (type, Module)) else f
         return FUNCTIONS.get(f, f) if isinstance(f, types.FunctionType) else None
+
+    def form_of(self, method):
+        """The form of a tensor's method that is Python's."""
+        return FUNCTIONS.get(method) if method is not None else None
 
     def function(self, function, owner, place, node, defined_in=None, name=None):
         """The name of the function in the program; it is compiled if it is new."""
@@ -275,14 +280,16 @@ class Unit:
             return f"&{self.object_ids[id(module)]}"
         number = self.object_ids[id(module)] = len(self.objects)
         self.objects.append(None)
+        given = module
         module = hooked(plain(module))
+        self.class_of[id(given)] = type(module)
         self.object_ids[id(module)] = number
         self.modules = (*self.modules, module)
         cls = type(module)
         if hasattr(module, "_traced"):
-            return self.traced_module(module, number)
+            return self.traced_module(module, number, path)
         found = self.classes.get(cls) or self.register(cls)
-        if "forward" not in found.methods and not found.container == "dict":
+        if "forward" not in found.methods:
             method = self.method_of(cls, "forward")
             if method is not None:
                 self.add_method(found, "forward", *method, self.nowhere, None)
@@ -305,12 +312,12 @@ class Unit:
         self.objects[number] = f"object &{number} {found.name} {{\n" + "\n".join(lines) + "\n}"
         return f"&{number}"
 
-    def traced_module(self, module, number):
+    def traced_module(self, module, number, path):
         """A traced module among scripted ones: a class of its own, whose forward is the trace's."""
         from .mixed import traced_function
 
         name = self.fresh("Traced")
-        called = traced_function(self, module, f"{name}.calls")
+        called = traced_function(self, module, f"{name}.calls", path + "." if path else "")
         self.texts[f"{name}.forward"] = (
             f"fn {name}.forward(%self, *%args, **%named) {{\n  %1 = fn:{called}(*%args, **%named)\n  return %1\n}}"
         )
@@ -352,7 +359,7 @@ class Unit:
         if isinstance(o, adjoin.memory_format):
             return f"format({_FORMATS.index(str(o).split('.')[-1])})"
         if isinstance(o, adjoin.layout):
-            return "layout(0)" if o is adjoin.strided else None
+            return f"layout({LAYOUTS.index(str(o).split('.')[-1])})"
         try:
             builtin = names.builtin_of(o)
         except TypeError:
@@ -368,6 +375,10 @@ class Unit:
         if function is not None:
             place = writer.place if writer else self.nowhere
             return f"function({quoted(self.function(function, None, place, node))})"
+        from . import classes
+
+        if type(o) in classes and type(o) not in self.classes:
+            self.klass(type(o), self.nowhere, None)
         if type(o) in self.classes and not self.classes[type(o)].module:
             return self.instance(o)
         return None

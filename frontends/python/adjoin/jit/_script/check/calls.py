@@ -75,9 +75,7 @@ class Calls:
         function = self.unit.python_of(function)
         if function is None or owner is not None and not isinstance(owner, type):
             return None
-        if (function.__module__ or "").startswith("adjoin."):
-            return None
-        if given is not None:
+        if given is not None and not (function.__module__ or "").startswith("adjoin."):
             args, named = given
             try:
                 bound = inspect.signature(function).bind(*([None] if owner is not None else []), *args, **named)
@@ -212,7 +210,7 @@ class Calls:
 
     def method(self, of, node, hint):
         """A method of a value."""
-        name = node.func.attr
+        name, node.function = node.func.attr, None
         given = self.arguments(node) if not (of and of.name == "List" and name in ("append", "insert")) else None
         if of is None:
             return None
@@ -225,6 +223,7 @@ class Calls:
             found = getattr(adjoin.Tensor, name, None)
             if found is None:
                 self.refuse(node, f"a Tensor has no method '{name}'")
+            node.function = found if isinstance(found, python.FunctionType) else None  # the writer calls it
             if name == "size":
                 return INT if node.args or node.keywords else list_of(INT)
             if name in members.TENSOR_METHODS:
