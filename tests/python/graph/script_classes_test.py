@@ -250,3 +250,72 @@ def test_texts_see_local_names():
         return helper(n) * factor
     """)
     assert unit.made(2) == 9 == helper(2) * factor
+
+
+class Looping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor, n: int):
+        for _ in range(n):
+            if x.sum() > 0:
+                x = adjoin.relu(self.layer(x))
+        return x, n
+
+
+def test_graphs_list_inputs_results_and_calls():
+    graph = jit.script(Looping()).graph
+    assert [v.debugName() for v in graph.inputs()] == ["self", "x", "n"] and graph.startswith("adjoin.program")
+    assert [str(v.type()) for v in graph.inputs()][1:] == ["Tensor", "int"]
+    (result,) = graph.outputs()
+    assert str(result.type()) == "Tuple[Tensor, int]"
+    assert [n.kind() for n in graph.nodes()] == ["aten::range", "prim::Loop", "prim::TupleConstruct"]
+    (linear,) = graph.findAllNodes("aten::linear")
+    assert [v.debugName() for v in linear.inputs()][0] == "input" and linear.outputsSize() == 1
+    assert graph.findNode("aten::absent") is None and graph.findNode("aten::relu", recurse=False) is None
+    traced = jit.trace(nn.Sequential(nn.Linear(3, 3), nn.ReLU()), x)
+    kinds = [n.kind() for n in traced.graph.nodes()]
+    assert kinds == ["prim::Param", "prim::Param", "aten::linear", "aten::relu"] and traced.graph_for(x) == traced.graph
+    assert [v.debugName() for v in traced.graph.outputs()] == [n.output().debugName() for n in traced.graph.nodes()][
+        -1:
+    ]
+
+
+four = adjoin.tensor(4.0)
+
+
+def with_tensors(x, other=four, *, k=four):
+    return x + other * k
+
+
+class Choosing(nn.Module):
+    __constants__ = ["whole"]
+
+    def __init__(self, whole):
+        super().__init__()
+        self.whole = whole
+
+    def forward(self):
+        if self.whole:
+            return 1
+        else:
+            return "one"
+
+
+class Partly(nn.Module):
+    @jit.unused
+    @adjoin.no_grad()
+    def left_out(self, x):
+        return next(x)
+
+    def forward(self, x: Tensor):
+        return self.left_out(x) if x.dim() > 5 else x
+
+
+def test_defaults_constants_and_what_is_left_out():
+    scripted = jit.script(with_tensors)
+    for given, named in (((x,), {}), ((x, x), {}), ((x,), {"k": x})):
+        assert scripted(*given, **named).equal(with_tensors(*given, **named))
+    assert jit.script(Choosing(True))() == 1 and jit.script(Choosing(False))() == "one"
+    assert jit.script(Partly())(x).equal(x)

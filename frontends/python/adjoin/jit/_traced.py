@@ -214,8 +214,10 @@ class _Shown:
 
     @property
     def graph(self):
-        """The program as text, which is also the form in files."""
-        return _C.program_text(self._traced.program.handle)
+        """The program as text, which is also the form in files; it lists inputs, results and calls."""
+        from ._graph import Graph
+
+        return Graph(_C.program_text(self._traced.program.handle), result="Tensor")
 
     @property
     def code(self):
@@ -225,6 +227,10 @@ class _Shown:
         return python_of(self.graph, isinstance(self, TracedModule))
 
     inlined_graph = graph
+
+    def graph_for(self, *args, **kwargs):
+        """The program: that of the example inputs."""
+        return self.graph
 
     def _repr_svg_(self):
         """What a notebook shows: each call a box under those whose results it takes."""

@@ -199,6 +199,8 @@ class Expressions:
             return Pending(f"$to_tuple({self.arguments(node)})")
         if cls is set or cls is frozenset:
             refuse(self.place, node, "sets are not in the subset that is scripted", "use a list, or the keys of a dict")
+        if cls is slice and node.keywords:
+            refuse(self.place, node, "slice() takes no names", "give start, stop and step by their places")
         if cls is slice:
             parts = [self.operand(a) for a in node.args]
             parts = ["None", *parts] if len(parts) == 1 else parts

@@ -42,9 +42,15 @@ def called(scripted, name, args, kwargs):
 class _Shown:
     """What both show of their program."""
 
+    _result = None  # the type of what it gives, where that is known
+
     @property
     def graph(self):
-        return _C.program_text(self._handle)
+        """The program as text, which is also the form in files; it lists inputs, results and calls."""
+        from .._graph import Graph
+
+        text = _C.program_text(self._handle)
+        return Graph(text, getattr(self, "name", None) or f"{self.original_name}.forward", self._result)
 
     inlined_graph = graph
 
@@ -76,6 +82,7 @@ class Function(_Shown, ScriptFunction):
         self.name = unit.function(unit.python_of(function), None, unit.nowhere, None)
         unit.name = self.name
         self._handle = program_of(unit)
+        self._result = unit.types_of.said(function, None)
         self.qualified_name = f"__torch__.{function.__module__}.{function.__qualname__}"
 
     def __call__(self, *args, **kwargs):
@@ -237,7 +244,12 @@ def scripted_module(module):
     unit.module(module)
     handle = program_of(unit)
     made = ScriptedModule(handle, "", functions_of(handle), module)
-    made.__dict__["_written"] = unit.written  # attributes that some code of it sets
+    cls = unit.class_of[id(module)]
+    forward = unit.method_of(cls, "forward")
+    made.__dict__["_result"] = forward and unit.types_of.said(forward[0], cls)
+    made.__dict__.update(
+        _written=unit.written, _pythons=unit.pythons
+    )  # attributes that code of it sets; what it cannot call
     return made
 
 

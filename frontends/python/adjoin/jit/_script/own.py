@@ -16,6 +16,8 @@ def method(function):
     def call(self, *args, **kwargs):
         if not isinstance(self, ScriptModule) or "_functions" in self.__dict__:
             return function(self, *args, **kwargs)
+        if program(self)._pythons:  # it calls what is marked as Python's, so it stays Python while that is there
+            return function(self, *args, **kwargs)
         return run(self, function.__name__, args, kwargs)
 
     call._torchscript_modifier = "export"

@@ -34,7 +34,7 @@ class Writer(Expressions):
     def __init__(self, unit, function, name, tree, place, owner=None, defined_in=None):
         self.unit, self.function, self.name, self.tree, self.place = unit, function, name, tree, place
         self.owner, self.defined_in = owner, defined_in
-        self.seen = names.seen_by(function)
+        self.seen = names.seen_by(function, owner)
         self.lines, self.indent, self.temps = [], "  ", 0
         self.scopes = {}
         self.inside, self.loops = [], []  # what was entered by `with`; how much of it stands outside of each loop
@@ -69,9 +69,15 @@ class Writer(Expressions):
         hints = hints_of(self.function, self.seen)
         for hint in hints.values():
             self.unit.note_type(hint, self.function.__module__)
+        self.tensors = []  # parameters whose default is a tensor
         head = f"fn {self.name}({self.parameters(hints)})"
         if gives := kind_of(hints.get("return", "")):
             head += f" -> {quoted(gives)}"
+        for p, value in self.tensors:
+            left_out = self.temp()
+            self.emit(f"{left_out} = $is(%{p.arg}, ...)", p)
+            with self.block(f"if {left_out}", p):
+                self.emit(f"%{p.arg} = $copy({self.text_of(value, p)})", p)
         self.body(self.tree.body)
         return "\n".join([head + " {", *self.lines, "}"])
 
@@ -84,9 +90,14 @@ class Writer(Expressions):
 
         def one(p, how=""):
             text = f"{how}{self.variable(p.arg, p)}"
-            if (kind := kind_of(hints.get(p.arg, ""))) and "*" not in how and p.arg != self.self_name:
+            tensor = isinstance(defaults.get(p.arg), adjoin.Tensor)
+            if tensor:
+                self.tensors.append((p, defaults[p.arg]))
+            elif (kind := kind_of(hints.get(p.arg, ""))) and "*" not in how and p.arg != self.self_name:
                 text += f": {quoted(kind)}"
-            if p.arg in defaults:
+            if tensor:
+                text += " = ..."
+            elif p.arg in defaults:
                 text += f" = {self.text_of(defaults[p.arg], p)}"
             out.append(text)
 

@@ -25,6 +25,7 @@ from .statements import Writer, place_of
 
 _OWN = frozenset((*vars(Module()), "_own"))
 _BASES = (RecursiveScriptModule, ScriptModule, Module, object)
+_PYTHONS = ("ignore", "unused", "copy_to_script_wrapper")  # marks of what programs cannot call
 _CONTAINERS = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
 
 
@@ -63,7 +64,7 @@ class Unit:
         self.functions, self.texts, self.used = {}, {}, set()
         self.classes, self.types, self.kinds_seen = {}, {}, {}
         self.asked, self.hard, self.written = set(), set(), set()
-        self.waiting, self.extra_classes = [], []
+        self.waiting, self.extra_classes, self.pythons = [], [], set()
         self.objects, self.object_ids, self.class_of = [], {}, {}
         self.weights, self.weight_names = [], {}  # (name, tensor, constant)
         self.types_of = Types(self)
@@ -125,7 +126,8 @@ class Unit:
             return self.functions[key]
         wanted = name or (f"{self.classes[owner].name}.{function.__name__}" if owner else function.__name__)
         called = self.functions[key] = self.fresh(wanted)
-        if modifier(function) in ("ignore", "unused", "copy_to_script_wrapper"):
+        if modifier(function) in _PYTHONS:
+            self.pythons.add(called)
             self.texts[called] = self.stub(called, function)
         else:
             self.waiting.append((called, function, owner, defined_in, place, node))
@@ -228,7 +230,8 @@ class Unit:
                 setter = self.function(function.fset, found.python, place, node, where, f"{found.name}.{name}.setter")
                 found.methods[f"{name}.setter"] = setter
             function = function.fget
-        function = inspect.unwrap(function)
+        if modifier(function) not in _PYTHONS:
+            function = inspect.unwrap(function)
         found.methods[name] = self.function(function, found.python, place, node, where)
 
     def method_of(self, cls, name):

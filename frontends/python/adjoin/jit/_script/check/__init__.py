@@ -5,6 +5,7 @@ program runs."""
 
 import ast
 import dataclasses
+import inspect
 import types
 
 from ..kinds import hints_of
@@ -26,7 +27,9 @@ class Types:
         tree, first = source_of(function)
         if not isinstance(tree, ast.FunctionDef):
             return None
-        return Flow(self.unit, function, tree, place_of(function, first), owner, seen_by(function), assigned(tree))
+        return Flow(
+            self.unit, function, tree, place_of(function, first), owner, seen_by(function, owner), assigned(tree)
+        )
 
     def result(self, function, owner):
         """The type of what a function gives, which is followed if it is new; None: not known."""
@@ -44,6 +47,11 @@ class Types:
                     self.results[key] = _said(function)  # where it calls itself
                     self.results[key] = flow.run()
         return self.results[key]
+
+    def said(self, function, owner):
+        """The result's type as an annotation says it; None: not known."""
+        found = self.results.get((inspect.unwrap(function), owner))
+        return None if found is None else str(found)
 
     def fields(self, cls):
         """{name: type} of the attributes of a plain class; None: they are not known."""

@@ -36,15 +36,14 @@ class Flow(Values):
         self.declared, self.fixed = {}, None
         self.attributes = {}  # that __init__ gives to self
         self.wild = set()  # names whose first value stands in a loop
-        self.depth = 0
+        self.depth, self.loose = 0, False  # loose: a value of any type is wanted
 
     def run(self):
         """Follows the function; gives the type of its result."""
         a = self.tree.args
         for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]:
             if p.arg in self.hints:
-                self.annotation(p, self.hints[p.arg])
-                t = self.declared[p.arg] = self.annotation(p, self.hints[p.arg])
+                t = self.annotation(p, self.hints[p.arg])
             else:
                 t = None
             self.env.names[p.arg] = t
@@ -77,7 +76,9 @@ class Flow(Values):
         self.type(node.value)
 
     def do_Return(self, node):
+        self.loose = self.said_gives and self.wanted_result is None
         t = NONE if node.value is None else self.type(node.value, self.wanted_result)
+        self.loose = False
         self.result(t, node)
         self.env.ended = True
 
@@ -190,7 +191,9 @@ class Flow(Values):
                 self.refuse(node, f"'{node.target.id}' has a type already", "annotate the first assignment")
             self.declared[node.target.id] = wanted
             if node.value is not None:
+                self.loose = wanted is None
                 self.assign(node.target, self.type(node.value, wanted), node)
+                self.loose = False
         elif isinstance(node.target, ast.Attribute):
             if bare(self.evaluated(node.annotation)):
                 self.annotation(node, self.evaluated(node.annotation))
@@ -258,7 +261,7 @@ class Flow(Values):
                 if well:
                     out.names[name] = t
                 else:
-                    before = self.env.names.get(name)
+                    before = self.declared.get(name, self.env.names.get(name))
                     if before is not None and before.name == "Union":
                         out.names[name] = before
                         continue

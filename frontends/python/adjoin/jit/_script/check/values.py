@@ -274,7 +274,7 @@ class Values(Calls):
         if hint is not None and all(fits(p, hint) for p in parts):
             return hint
         found, well = joined(*parts)
-        if not well:
+        if not well and not self.loose:
             self.refuse(node, f"the value is a {said(parts[0])} or a {said(parts[1])}", "let both be of one type")
         return found
 
@@ -418,6 +418,8 @@ class Values(Calls):
                 of = self.none_of(test.left)
                 return None if of is None else of == isinstance(test.ops[0], ast.Is)
             return None
+        if isinstance(test, ast.Attribute):
+            return self.constant(test)
         if isinstance(test, ast.Call):
             f = self.outside(test.func)
             if f is jit.is_scripting:
@@ -427,6 +429,18 @@ class Values(Calls):
             if f in (isinstance, jit.isinstance) and len(test.args) == 2:
                 return self.is_of(test)
         return None
+
+    def constant(self, node):
+        """A bool that the class says to be constant: True, False, or None where it is none of that."""
+        own = isinstance(node.value, ast.Name) and node.value.id == self.self_name and self.owner is not None
+        if not own or not issubclass(self.owner, Module):
+            return None
+        final = typing.get_origin(members.class_hints(self.owner).get(node.attr)) is typing.Final
+        if not final and node.attr not in getattr(self.owner, "__constants__", ()):
+            return None
+        found = {members.held(m, node.attr) for m in self.unit.modules if type(m) is self.owner}
+        value = found.pop() if len(found) == 1 else ()
+        return value[0] if value and isinstance(value[0], bool) else None
 
     def none_of(self, node):
         """Is it None? True, False, or None where that is not known."""
