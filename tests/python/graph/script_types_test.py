@@ -272,6 +272,34 @@ def later(n: int):
     return last
 
 
+def walked(n: int):
+    total = 0
+    for i in range(n):
+        total += i
+    for k, (a, _) in enumerate([(1, 2), (3, 4)]):
+        total += k * a
+    return total + i + a
+
+
+def known_by_annotation(n: int) -> str:
+    if n % 2:
+        y: str | int = "one"
+    else:
+        y: str | int = n
+    if isinstance(y, str):
+        return y
+    else:
+        return "none"
+
+
+def given_a_tuple(x: Tensor):
+    return sized((1, 2)), x
+
+
+def sized(sizes: list[int] | None = None):
+    return 0 if sizes is None else len(sizes)
+
+
 def until(n: int) -> int:
     while True:
         n -= 2
@@ -311,7 +339,7 @@ def commented_well(x, n):
 x = adjoin.ones(2, 3)
 WELL = [
     (refined, (x, 2, x)), (refined, (None, 2, x)), (refined, (x, None, x)), (refined_by_assert, (x,)), (of_a_union, (x,)),
-    (of_a_union, ("abc",)), (one_of_two, (1,)), (anything, (x,)), (later, (4,)), (until, (9,)), (raises, (2,)),
+    (of_a_union, ("abc",)), (one_of_two, (1,)), (anything, (x,)), (later, (4,)), (walked, (3,)), (known_by_annotation, (1,)), (known_by_annotation, (2,)), (given_a_tuple, (x,)), (until, (9,)), (raises, (2,)),
     (pairs, ({"a": x},)), (of_parts, (Pair(1, x), Colour.RED, Point(4))), (lists, ([x, x + 1], [1, 2])), (commented_well, (x, 3)),
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from ..kinds import hints_of
 from . import members
 from .schemas import parameters, result_of, takes
 from .known import (
-    BOOL, FLOAT, INT, NONE, NUMBERS, STR, TENSOR, dict_of, fits, list_of, may_be_none, of_class, optional, said, tuple_of, without_none,
+    BOOL, FLOAT, INT, NONE, NUMBERS, STR, TENSOR, dict_of, fits, list_of, may_be_none, of_class, optional, options, said, tuple_of, without_none,
 )  # fmt: skip
 
 
@@ -96,6 +96,8 @@ class Calls:
 
     def converts(self, t, wanted):
         """Is it turned into the other where a function begins?"""
+        if t.name == "Tuple" and any(w.name == "List" for w in options(wanted)):
+            return True
         return (
             wanted in NUMBERS and t == TENSOR or t == STR and wanted is not None and wanted.name in ("device", "Union")
         )

@@ -280,9 +280,8 @@ class Flow(Values):
 
     def loop(self, node, before=lambda: None):
         """A loop: its names may have no value after it, and what had one before may have another."""
-        changed = {
-            n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        parts = [*node.body, *([node.target] if isinstance(node, ast.For) else [])]
+        changed = {n.id for s in parts for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         kept, fixed = self.env, self.fixed
         self.fixed = {**(fixed or {}), **{k: t for k, t in kept.names.items() if t is not None}}
         inside = self.env = kept.copy()
