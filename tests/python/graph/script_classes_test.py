@@ -303,6 +303,15 @@ class Choosing(nn.Module):
             return "one"
 
 
+ABSENT = False
+
+
+def without(x: Tensor):
+    if ABSENT:
+        return absent_library(x)  # noqa: F821
+    return x + 1
+
+
 class Partly(nn.Module):
     @jit.unused
     @adjoin.no_grad()
@@ -318,4 +327,4 @@ def test_defaults_constants_and_what_is_left_out():
     for given, named in (((x,), {}), ((x, x), {}), ((x,), {"k": x})):
         assert scripted(*given, **named).equal(with_tensors(*given, **named))
     assert jit.script(Choosing(True))() == 1 and jit.script(Choosing(False))() == "one"
-    assert jit.script(Partly())(x).equal(x)
+    assert jit.script(Partly())(x).equal(x) and jit.script(without)(x).equal(x + 1)

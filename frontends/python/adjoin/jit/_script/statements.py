@@ -227,6 +227,9 @@ class Writer(Expressions):
             return None if None in parts else not stops
         if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
             return False
+        if isinstance(test, ast.Name) and test.id not in self.locals and test.id not in self.scopes:
+            value = self.seen.get(test.id)  # a constant outside of the function
+            return value if isinstance(value, bool) else None
         if isinstance(test, ast.Call) and not isinstance(test.func, ast.Call):
             from .special import special
 

@@ -420,6 +420,9 @@ class Values(Calls):
             return None
         if isinstance(test, ast.Attribute):
             return self.constant(test)
+        if isinstance(test, ast.Name):
+            value = self.outside(test)
+            return value if isinstance(value, bool) else None
         if isinstance(test, ast.Call):
             f = self.outside(test.func)
             if f is jit.is_scripting:
