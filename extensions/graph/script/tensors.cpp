@@ -387,8 +387,12 @@ bool tensor_attribute(const Tensor& t, std::string_view name, Value* out) {
   if (name == "nbytes") return give(t.numel() * int64_t(t.dtype().bits / 8));
   if (name == "is_cuda" || name == "is_cpu" || name == "is_meta")
     return give(view_of(core().device_name(t.device().device_type)) == name.substr(3));
-  if (name == "is_sparse" || name == "is_quantized" || name == "is_nested") return give(false);
-  if (name == "layout") return give(Tag{AJ_LAYOUT, AJ_LAYOUT_STRIDED});
+  if (name == "is_quantized" || name == "is_nested") return give(false);
+  if (name == "layout") return give(Tag{AJ_LAYOUT, wrap_table->tensor_layout(t.get())});
+  if (name == "is_sparse") return give(wrap_table->tensor_layout(t.get()) == AJ_LAYOUT_SPARSE_COO);
+  if (name == "is_sparse_csr")
+    return give(wrap_table->tensor_layout(t.get()) == AJ_LAYOUT_SPARSE_CSR);
+  if (name == "is_mkldnn") return give(wrap_table->tensor_layout(t.get()) == AJ_LAYOUT_OPAQUE);
   if (name == "real" || name == "imag")
     return give(name == "real" && !t.is_complex() ? Value(t)
                                                   : call_named(std::string(name).c_str(), {t}));

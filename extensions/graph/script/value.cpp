@@ -231,6 +231,9 @@ size_t Hash::operator()(const Value& v) const {
   }
   if (auto* s = std::get_if<std::string>(&v)) return std::hash<std::string>()(*s);
   if (is<None>(v)) return 1;
+  if (auto* z = std::get_if<std::complex<double>>(&v))
+    return z->imag() == 0 ? (*this)(Value(z->real()))
+                          : (*this)(Value(z->real())) * 1000003 ^ (*this)(Value(z->imag()));
   if (auto* d = std::get_if<DLDataType>(&v)) return size_t(d->code) * 4096 + d->bits;
   if (auto* t = std::get_if<Tensor>(&v)) return std::hash<void*>()(t->get());
   if (auto* t = in<Tuple>(v)) {

@@ -30,6 +30,20 @@ def _get_cudnn_enabled():
     return backends.cudnn.enabled
 
 
+def _jit_assert_is_instance(value, type):
+    """Raises unless the value is of the type, one of jit's objects: IntType.get()."""
+    import typing
+
+    from . import jit
+
+    said = str(type)
+    if said == "Any":
+        return
+    wanted = eval(said, {**vars(typing), "Tensor": _C.Tensor, "NoneType": None})
+    if not jit.isinstance(value, wanted):
+        raise RuntimeError(f"a {said} is wanted, not {value.__class__.__name__}")
+
+
 def _are_functorch_transforms_active():
     """Whether a vmap runs on this thread."""
     from . import _vmap
@@ -182,6 +196,7 @@ NAMES = {
     "_is_alias_of": _is_alias_of,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
     "_len_torch_function_stack": _len_torch_function_stack,
+    "_jit_assert_is_instance": _jit_assert_is_instance,
     "_are_functorch_transforms_active": _are_functorch_transforms_active,
     "DispatchKey": _Key,
     "Tag": _Tag,

@@ -122,3 +122,17 @@ def test_a_decision_is_refused_and_code_may_ask():
     with pytest.raises(Exception, match="value"):
         export(Always(), (adjoin.ones(2),))
     assert not adjoin.compiler.is_compiling()
+
+
+def test_the_calls_of_a_program_are_a_graph_of_fx():
+    net = adjoin.nn.Linear(3, 2)
+    program = export(net, (adjoin.ones(4, 3),))
+    assert [node.op for node in program.graph.nodes] == [
+        "placeholder",
+        "get_attr",
+        "get_attr",
+        "call_function",
+        "output",
+    ]
+    x = adjoin.randn(4, 3)
+    assert program.graph_module(x).equal(net(x))

@@ -78,10 +78,20 @@ def test_attributes_that_were_changed_go_along():
     assert jit.script(nn.Sequential(gate))(x).equal(x * 5)
 
 
-def test_what_was_traced_with_decisions_is_no_part():
-    traced = jit.trace(Cell(jit.script(Gate())), (adjoin.ones(3, 4), adjoin.ones(3, 4)))
-    with pytest.raises(RuntimeError, match="instead of trace"):
-        jit.script(nn.Sequential(traced))
+def test_what_was_traced_with_decisions_is_a_part():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = jit.trace(Cell(jit.script(Gate())), (adjoin.ones(3, 4), adjoin.ones(3, 4)))
+
+        def forward(self, x, h):
+            return self.cell(x, self.cell(x, h)[0])
+
+    net = Twice()
+    x, h = adjoin.randn(3, 4), adjoin.randn(3, 4)
+    scripted = jit.script(net)
+    for a, b in ((x, h), (-x.abs(), h), (x.abs(), h)):
+        assert all(p.equal(q) for p, q in zip(scripted(a, b), net(a, b), strict=True))
 
 
 def test_a_frozen_module_has_no_parameters():

@@ -93,6 +93,18 @@ class ExportedProgram:
         return self._traced.graph
 
     @property
+    def graph_module(self):
+        """The calls as an fx.GraphModule, over the program's own parameters."""
+        from ..fx import from_program
+
+        return from_program(self)
+
+    @property
+    def graph(self):
+        """The calls as an fx.Graph: ``for node in program.graph.nodes``."""
+        return self.graph_module.graph
+
+    @property
     def graph_signature(self):
         handle = self._program.handle
         takes = []

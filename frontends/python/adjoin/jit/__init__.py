@@ -12,11 +12,28 @@ from typing import Final  # noqa: F401
 from ..futures import Future
 from ..nn.modules.module import Module
 
-_KEPT = ("script_method", "_overload", "_overload_method")
+_KEPT = ("_overload", "_overload_method")
 
 
 class ScriptModule(Module):
-    """A module that is a program: traced, loaded from a file, or a class of one's own, which is compiled when it is saved."""
+    """A module that is a program: traced, loaded from a file, or a class of one's own: methods that script_method marks, and those
+    of define(), are compiled when the first of them is called."""
+
+    def define(self, src):
+        """Methods of a text of Python: ``def forward(self, x): ...``. They see what the caller's module knows."""
+        from ._script.own import define
+
+        frame = sys._getframe(1)
+        define(self, src, {**frame.f_globals, **frame.f_locals})
+
+    def __getattr__(self, name):
+        if name in ("graph", "code", "inlined_graph", "graph_for") and self.__dict__.keys().isdisjoint(
+            ("_functions", "_traced")
+        ):
+            from ._script.own import program
+
+            return getattr(program(self), name)
+        return super().__getattr__(name)
 
     def save(self, f, _extra_files=None):
         """Writes the program to a file."""
@@ -45,7 +62,8 @@ TopLevelTracedModule = TracedModule
 
 
 class TracingCheckError(Exception):
-    """Never raised: a program makes the calls that were made."""
+    """A program gives something else than the function, for inputs that trace() was given to check: it decided by values, or its calls
+    are others each time."""
 
 
 class Error(RuntimeError):
@@ -88,24 +106,42 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     return script(obj)
 
 
-def trace(func, example_inputs=None, *args, example_kwarg_inputs=None, constants_limit=0, dynamic=None, **kwargs):
+def trace(
+    func,
+    example_inputs=None,
+    *args,
+    example_kwarg_inputs=None,
+    constants_limit=0,
+    dynamic=None,
+    check_inputs=None,
+    **kwargs,
+):
     """The program of the calls that a function or module makes for these inputs.
 
     It has the bits of eager, is differentiated as its calls are, and is saved by jit.save. A call with other sizes or
     dtypes is traced again, unless dynamic names them: {0: {0: "batch"}} is dimension 0 of input 0. Then the function runs
     2**k + 1 times with k names, and what differs with the sizes is kept as a formula. What asks for values (item, an if) is refused, naming the line. Tensors that are neither
-    inputs nor parameters are kept as constants, up to constants_limit bytes each (1 MB).
+    inputs nor parameters are kept as constants, up to constants_limit bytes each (1 MB). check_inputs are tuples of other inputs:
+    the function and the program are called with each, and TracingCheckError says where they differ.
     """
-    from ._traced import trace
+    from ._traced import checked, trace
 
-    return trace(func, example_inputs, example_kwarg_inputs, constants_limit, dynamic)
+    made = trace(func, example_inputs, example_kwarg_inputs, constants_limit, dynamic)
+    return made if not check_inputs else checked(made, func, check_inputs, kwargs.get("check_tolerance", 1e-5))
 
 
-def trace_module(mod, inputs, *args, **kwargs):
-    """trace() of a module's forward, whose inputs stand in a dictionary under its name."""
-    if list(inputs) != ["forward"]:
-        raise NotImplementedError(f"jit.trace_module: methods {list(inputs)} are asked for; only forward is traced yet")
-    return trace(mod, inputs["forward"], *args, **kwargs)
+def trace_module(mod, inputs, *args, check_inputs=None, **kwargs):
+    """trace() of several methods of a module, whose inputs stand in a dictionary by the method's name. The result has all of them, and
+    jit.save keeps them."""
+    from ._traced import trace_methods
+
+    made = trace_methods(mod, inputs, lambda method, given: trace(method, given, *args, **kwargs))
+    for more in check_inputs or ():
+        from ._traced import checked
+
+        for name, given in more.items():
+            checked(getattr(made, name), getattr(mod, name), [given], kwargs.get("check_tolerance", 1e-5))
+    return made
 
 
 def _as_it_is(name):
@@ -140,9 +176,19 @@ def export(function):
     return _marked(function, "export")
 
 
+def script_method(function):
+    """A method of a ScriptModule of one's own that runs as a program."""
+    from ._script.own import method
+
+    return method(function)
+
+
 def unused(function):
     """A function that script() does not compile; a program that calls it raises."""
     return _marked(function, "unused")
+
+
+_drop = unused
 
 
 def ignore(drop=False, **kwargs):
@@ -169,6 +215,12 @@ def script_if_tracing(function):
 
 
 _script_if_tracing = script_if_tracing
+
+
+def _unwrap_optional(x):
+    """The value, which must not be None."""
+    assert x is not None, "a value is wanted, it is None"
+    return x
 
 
 def is_scripting():
@@ -227,14 +279,13 @@ def optimize_for_inference(mod, other_methods=None):
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """A module that is a program, with its parameters as constants, copies of today's values. Of a traced one: what is made of them alone
     is computed now, equal calls are made once; with optimize_numerics batch norms go into the layer before them, within rounding. It
-    must be in eval mode. A module that is no program comes back as it is."""
+    must be in eval mode. preserved_attrs names parameters, buffers and parts of a scripted module that stay, and may change; its
+    methods and other attributes stay anyway. A module that is no program comes back as it is."""
     if mod.training:
         raise RuntimeError("freeze: the module is in training mode; call eval() first")
-    if preserved_attrs:
-        raise NotImplementedError("freeze: a program has no attributes but its parameters, which become constants")
     from ._traced import frozen
 
-    return frozen(mod, optimize_numerics)
+    return frozen(mod, optimize_numerics, tuple(preserved_attrs or ()))
 
 
 class optimized_execution:
@@ -288,6 +339,9 @@ def wait(future):
     return future.wait()
 
 
+_fork, _wait = fork, wait
+
+
 class CompilationUnit:
     """The functions of a text of Python, each a program of script(): ``CompilationUnit("def f(x): ...").f``. They may call
     one another, and what the caller's module knows."""
@@ -300,7 +354,8 @@ class CompilationUnit:
         """More functions of a text."""
         from ._script import defined
 
-        known = sys._getframe(_frames_up + 1).f_globals
+        frame = sys._getframe(_frames_up + 1)
+        known = {**frame.f_globals, **frame.f_locals}
         for name, function in defined(lang, known).items():
             setattr(self, name, script(function))
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from .. import _C, arange
 from .._C import Tensor
 from ..nn.modules.module import Module
-from . import ScriptFunction, ScriptModule, TracedModule, _tracing
+from . import ScriptFunction, ScriptModule, TracedModule, TracingCheckError, _tracing
 
 INPUT, RESULT, PARAM, CONSTANT = range(4)
 LARGEST = 1 << 22  # elements of the inputs on which a trace with far sizes is made
@@ -75,9 +75,10 @@ class Program:
 class Mixed(Program):
     """A captured program that calls scripted code, and so has become a scripted one."""
 
-    def __init__(self, handle, form_in, form_out, scripted):
+    def __init__(self, handle, form_in, form_out, scripts):
         super().__init__(handle, form_in, form_out)
-        self.captured, self.handle = handle, scripted
+        self.captured, self.scripts = handle, scripts
+        self.handle = scripts.program(handle, form_in, form_out)
 
     def run(self, leaves, fused=True):
         return put_together(self.form_out, _C.script_call(self.handle, "traced", tuple(leaves), {}))
@@ -112,7 +113,7 @@ def capture(call, name, args, kwargs, params, limit, kept=None):
         _C.program_cancel()
         _C.lazy_resume()
     if scripts is not None:
-        return Mixed(handle, form_in, form_out, scripts.program(handle, form_in, form_out))
+        return Mixed(handle, form_in, form_out, scripts)
     return Program(handle, form_in, form_out)
 
 
@@ -266,8 +267,10 @@ class _Shown:
 
     @property
     def graph(self):
-        """The program as text, which is also the form in files."""
-        return _C.program_text(self._traced.program.handle)
+        """The program as text, which is also the form in files; it lists inputs, results and calls."""
+        from ._graph import Graph
+
+        return Graph(_C.program_text(self._traced.program.handle), result="Tensor")
 
     @property
     def code(self):
@@ -277,6 +280,10 @@ class _Shown:
         return python_of(self.graph, isinstance(self, TracedModule))
 
     inlined_graph = graph
+
+    def graph_for(self, *args, **kwargs):
+        """The program: that of the example inputs."""
+        return self.graph
 
     def _repr_svg_(self):
         """What a notebook shows: each call a box under those whose results it takes."""
@@ -354,6 +361,10 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=Non
     traced = Traced(first, again)
     if not isinstance(func, Module):
         return Function(traced, getattr(func, "__name__", type(func).__name__))
+    return _traced_module(func, traced)
+
+
+def _traced_module(func, traced):
     made = TracedForward(traced, type(func).__name__)
     for name, value in func._parameters.items():
         made.register_parameter(name, value)
@@ -365,6 +376,50 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=Non
     return made
 
 
+def trace_methods(module, inputs, trace):
+    """A traced module with more methods than forward."""
+    if not isinstance(module, Module):
+        raise AttributeError(f"jit.trace_module: a module is wanted, not {type(module).__name__}")
+    for name in inputs:
+        if not callable(getattr(module, name, None)):
+            raise AttributeError(f"jit.trace_module: the {type(module).__name__} has no method '{name}'")
+    if not inputs:
+        raise ValueError("jit.trace_module: no method is named")
+    made = trace(module, inputs["forward"]) if "forward" in inputs else None
+    methods = {name: trace(getattr(module, name), given) for name, given in inputs.items() if name != "forward"}
+    if made is None:
+        made = _traced_module(module, next(iter(methods.values()))._traced)
+        made.__dict__["forward"] = None
+    for name, method in methods.items():
+        made.__dict__[name] = method
+    made.__dict__["_methods"] = methods
+    return made
+
+
+def checked(made, function, inputs, tolerance):
+    """What was traced, which gives what the function gives for these inputs too."""
+    for given in inputs:
+        given = given if isinstance(given, tuple) else (given,)
+        copies = [tuple(t.clone() if isinstance(t, Tensor) else t for t in given) for _ in range(2)]
+        wanted, got = [], []
+        one, other = take_apart(function(*copies[0]), wanted), take_apart(made(*copies[1]), got)
+        for i, (a, b) in enumerate(zip(wanted, got, strict=False)):
+            if (
+                a.dtype != b.dtype
+                or a.shape != b.shape
+                or not a.allclose(b, rtol=tolerance, atol=tolerance, equal_nan=True)
+            ):
+                raise TracingCheckError(
+                    f"trace: for inputs that were to be checked, result {i} of the function and of its program differ: the function "
+                    "decides by values of tensors or of Python, or its calls are others each time"
+                )
+        if one != other:
+            raise TracingCheckError(
+                f"trace: for inputs that were to be checked, the function gives {one}, its program {other}"
+            )
+    return made
+
+
 DEAD, COMMON, FREEZE, CONSTANTS, NORMS, DROPOUT = (1 << i for i in range(6))  # AJ_PASS_...
 
 
@@ -373,13 +428,22 @@ def optimized(program, passes):
     return Program(_C.program_passes(program.handle, passes), program.form_in, program.form_out)
 
 
-def frozen(module, numerics):
+def frozen(module, numerics, kept=()):
+    if isinstance(module, ScriptModule):
+        for name in kept:
+            if not hasattr(module, name):
+                raise AttributeError(f"freeze: the module has no attribute '{name}', which is to be preserved")
     if "_functions" in module.__dict__:
         from ._script.face import frozen
 
-        return frozen(module)
+        return frozen(module, kept)
     if not isinstance(module, TracedForward):
         return module
+    if tensors := [name for name in kept if isinstance(getattr(module, name), (Tensor, Module))]:
+        raise NotImplementedError(
+            f"freeze: {', '.join(tensors)} of a traced module cannot stay, its parameters become constants; script() the module, or do "
+            "not freeze it"
+        )
     passes = DEAD | COMMON | FREEZE | CONSTANTS | DROPOUT | (NORMS if numerics else 0)
     traced = module._traced
 
@@ -392,6 +456,10 @@ def frozen(module, numerics):
 
 
 def save(m, f, extra_files=None):
+    if methods := m.__dict__.get("_methods"):
+        from ._script.mixed import methods_program
+
+        return _written(methods_program(m, methods), f, extra_files)
     handle = m.__dict__.get("_handle")  # of what is scripted
     if handle is not None and getattr(m, "_path", ""):
         raise RuntimeError("jit.save: this is a part of a scripted module; save the whole")
@@ -404,7 +472,10 @@ def save(m, f, extra_files=None):
             f"jit.save: a program is wanted, not {type(m).__name__}: jit.trace(module, example) or jit.script(module) makes one; parameters alone "
             "are saved by adjoin.save(module.state_dict(), file)"
         )
-    handle = m._traced.program.handle if handle is None else handle
+    _written(m._traced.program.handle if handle is None else handle, f, extra_files)
+
+
+def _written(handle, f, extra_files):
     if not hasattr(f, "write"):
         _C.program_save(handle, os.fspath(f))
         _add(os.fspath(f), extra_files)

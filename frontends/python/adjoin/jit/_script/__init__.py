@@ -24,12 +24,26 @@ def script(obj):
                 f"jit.script: the class {obj.__name__} is given; make a module of it, and script that: script({obj.__name__}(...))"
             )
         classes.add(obj)
-        return obj  # it is compiled with whoever uses it
+        checked(obj)
+        return obj  # it is compiled again with whoever uses it
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, Module):
         return getattr(scripted_module(obj.__self__), obj.__name__)
     if not callable(obj):
         raise RuntimeError(f"jit.script: a function, a module or a class is wanted, not {type(obj).__name__}")
     return Function(obj)
+
+
+def checked(cls):
+    """Compiles a class once, for what is wrong in it. What it names and is not there yet is left to whoever uses it."""
+    import enum
+
+    from .unit import Unit
+
+    if issubclass(cls, (tuple, enum.Enum, BaseException)) or getattr(cls, "__torch_script_interface__", False):
+        return
+    unit = Unit("f")
+    unit.klass(cls, unit.nowhere, None)
+    unit.compile_waiting()
 
 
 def defined(text, known):

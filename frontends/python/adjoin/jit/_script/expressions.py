@@ -1,6 +1,7 @@
 """adjoin.jit._script.expressions: an expression of Python becomes calls whose results stand in variables."""
 
 import ast
+import enum
 import functools
 import inspect
 import types
@@ -111,6 +112,9 @@ class Expressions:
             if not (isinstance(of, Static) and self.looks_into(of.value)):
                 if (static := self.static_method(node.func)) is not None:
                     return self.call_known(static, node)
+                if (function := self.unit.form_of(getattr(node, "function", None))) is not None:
+                    called = self.unit.function(function, None, self.place, node)
+                    return Pending(f"fn:{called}({self.arguments(node, self.settle(of, node))})")
                 self.unit.ask(node.func.attr, self.own_method(node.func))
                 return Pending(f".{node.func.attr}({self.arguments(node, self.settle(of, node))})")
             callee = self.on_Attribute(node.func)
@@ -148,6 +152,8 @@ class Expressions:
         if (op := names.op_of(f)) is not None:
             return Pending(f"{op}({self.arguments(node)})")
         if (builtin := names.builtin_of(f)) is not None:
+            if builtin == "len":
+                unit.ask("__len__")
             if builtin == "hasattr" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
                 unit.ask(node.args[1].value)
             return Pending(f"${builtin}({self.arguments(node)})")
@@ -193,6 +199,12 @@ class Expressions:
             return Pending(f"$to_tuple({self.arguments(node)})")
         if cls is set or cls is frozenset:
             refuse(self.place, node, "sets are not in the subset that is scripted", "use a list, or the keys of a dict")
+        if cls is slice and node.keywords:
+            refuse(self.place, node, "slice() takes no names", "give start, stop and step by their places")
+        if cls is slice:
+            parts = [self.operand(a) for a in node.args]
+            parts = ["None", *parts] if len(parts) == 1 else parts
+            return Pending(f"$slice({', '.join([*parts, 'None', 'None'][:3])})")
         called = self.unit.klass(cls, self.place, node)
         return Pending(f"$call(type({quoted(called)}){self.more(node)})")
 
@@ -338,13 +350,24 @@ class Expressions:
         if i == len(node.generators):
             return put()
         g = node.generators[i]
-        over = self.operand(g.iter)
+        over = self.walked(g.iter)
         for n in ast.walk(g.target):
             if isinstance(n, ast.Name):
                 self.scopes[n.id] = self.temp()
-        with self.block(f"for {self.targets(g.target)} in {over}", node):
+        plain = self.plain_target(g.target)
+        to = self.targets(g.target) if plain else self.temp()
+        with self.block(f"for {to} in {over}", node):
+            if not plain:
+                self.put(g.target, to)
             self.filtered(g.ifs, node, lambda: self.walk(node, i + 1, put))
         return None
+
+    def walked(self, node):
+        """What a loop walks over; the members of an enum are a list."""
+        made = self.visit(node)
+        if isinstance(made, Static) and isinstance(made.value, enum.EnumMeta):
+            made = Static(list(made.value))
+        return self.settle(made, node)
 
     def filtered(self, tests, node, put):
         if not tests:

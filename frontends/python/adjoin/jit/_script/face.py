@@ -29,6 +29,8 @@ def program_of(unit):
 def called(scripted, name, args, kwargs):
     """A call of scripted code. A trace keeps it, with its decisions."""
     if not is_tracing() or getattr(_tracing, "inline", False):
+        if range in map(type, args):
+            args = tuple(list(a) if type(a) is range else a for a in args)
         return _C.script_call(scripted._handle, scripted._path + name, args, kwargs)
     if _tracing.scripts is None:
         from .mixed import Scripts
@@ -40,9 +42,15 @@ def called(scripted, name, args, kwargs):
 class _Shown:
     """What both show of their program."""
 
+    _result = None  # the type of what it gives, where that is known
+
     @property
     def graph(self):
-        return _C.program_text(self._handle)
+        """The program as text, which is also the form in files; it lists inputs, results and calls."""
+        from .._graph import Graph
+
+        text = _C.program_text(self._handle)
+        return Graph(text, getattr(self, "name", None) or f"{self.original_name}.forward", self._result)
 
     inlined_graph = graph
 
@@ -52,6 +60,10 @@ class _Shown:
         from .code import python_of
 
         return python_of(self.graph)
+
+    def graph_for(self, *args, **kwargs):
+        """The program: it is the same for all arguments."""
+        return self.graph
 
     def save(self, f, _extra_files=None):
         from .._traced import save
@@ -70,6 +82,7 @@ class Function(_Shown, ScriptFunction):
         self.name = unit.function(unit.python_of(function), None, unit.nowhere, None)
         unit.name = self.name
         self._handle = program_of(unit)
+        self._result = unit.types_of.said(function, None)
         self.qualified_name = f"__torch__.{function.__module__}.{function.__qualname__}"
 
     def __call__(self, *args, **kwargs):
@@ -168,6 +181,12 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
             _C.program_set_weight(self._handle, CONSTANT, i, fn(_C.program_weight(self._handle, CONSTANT, i)))
         return self
 
+    def _get_name(self):
+        return "RecursiveScriptModule"
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}"
+
     def __len__(self):
         return len(self._modules)
 
@@ -198,14 +217,20 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         return load(file)
 
 
-def frozen(module):
-    """A copy whose parameters and buffers are constants of its program: it has none, and nobody changes them."""
+def frozen(module, kept=()):
+    """A copy whose parameters and buffers are constants of its program: it has none but those below the names that are kept."""
     made = copy.deepcopy(module)
-    for i in range(len(_C.program_values(made._handle, PARAM))):
-        _C.program_set_weight(made._handle, PARAM, i, _C.program_weight(made._handle, PARAM, i).detach())
-    for part in made.modules():
-        part._parameters.clear()
-        part._buffers.clear()
+
+    def stays(name):
+        return name in kept or name.startswith(tuple(k + "." for k in kept))
+
+    for i, (name, _, _) in enumerate(_C.program_values(made._handle, PARAM)):
+        if not stays(name):
+            _C.program_set_weight(made._handle, PARAM, i, _C.program_weight(made._handle, PARAM, i).detach())
+    for path, part in made.named_modules():
+        for space in (part._parameters, part._buffers):
+            for name in [n for n in space if not stays(f"{path}.{n}" if path else n)]:
+                del space[name]
     return made
 
 
@@ -219,6 +244,12 @@ def scripted_module(module):
     unit.module(module)
     handle = program_of(unit)
     made = ScriptedModule(handle, "", functions_of(handle), module)
+    cls = unit.class_of[id(module)]
+    forward = unit.method_of(cls, "forward")
+    made.__dict__["_result"] = forward and unit.types_of.said(forward[0], cls)
+    made.__dict__.update(
+        _written=unit.written, _pythons=unit.pythons
+    )  # attributes that code of it sets; what it cannot call
     return made
 
 

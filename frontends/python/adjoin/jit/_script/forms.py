@@ -3,7 +3,7 @@ what the layer does, with the same bits."""
 
 import adjoin
 
-from ... import _C, _functions
+from ... import _C, _functions, _sparse
 from ...nn._functional import attention
 from ...nn.modules import attention as attention_modules
 from ...nn.modules import container, rnn, sparse, transformer
@@ -102,6 +102,34 @@ def _tensordot(a, b, dims=2):
     return _contracted(a.permute(rest_a + of_a), b.permute(of_b + rest_b), len(of_a))
 
 
+_coo = _C.find_op("_::sparse_coo")
+
+
+def _sparse_coo_tensor(indices, values, size=None, *, dtype=None, layout=None, device=None, requires_grad=False,
+                       is_coalesced=None) -> adjoin.Tensor:  # fmt: skip
+    values = adjoin.as_tensor(values, dtype=dtype, device=device)
+    indices = adjoin.as_tensor(indices, device=values.device)
+    if indices.numel() > 0 and (indices.is_floating_point() or indices.dtype == adjoin.bool):
+        raise TypeError("sparse_coo_tensor: indices must be integers; use .long()")
+    indices = indices.detach().long()
+    if values.dim() == 0 and indices.dim() == 2:
+        values = values.expand(indices.shape[1])
+    if size is None:
+        rows = (indices.amax(1) + 1).tolist() if indices.shape[1] > 0 else [0] * indices.shape[0]
+        size = rows + list(values.shape[1:])
+    made = _coo(indices, values, tuple(size), bool(is_coalesced))
+    return made.detach().requires_grad_() if requires_grad else made
+
+
+_dense = _C.find_op("_::sparse_to_dense")
+
+
+def _to_dense(self, dtype=None, *, masked_grad=None):
+    if self.layout != adjoin.strided:
+        self = _dense(self, masked_grad is None or bool(masked_grad))
+    return self if dtype is None else self.to(dtype)
+
+
 FORMS = {
     container.Sequential: {"forward": _sequential},
     sparse.Embedding: {"_renormalize": _renormalize},
@@ -109,4 +137,9 @@ FORMS = {
     attention_modules.MultiheadAttention: {"forward": _attend},
     transformer.TransformerEncoder: {"forward": _encode},
 }
-FUNCTIONS = {attention.first_two_swapped: _swapped, _functions.tensordot: _tensordot}
+FUNCTIONS = {
+    _sparse.sparse_coo_tensor: _sparse_coo_tensor,
+    adjoin.Tensor.to_dense: _to_dense,
+    attention.first_two_swapped: _swapped,
+    _functions.tensordot: _tensordot,
+}

@@ -7,6 +7,7 @@ import typing
 import adjoin
 
 from ...nn.modules.module import Module
+from .source import comments_of
 
 _PLAIN = {
     int: "int", float: "float", bool: "bool", str: "str", complex: "complex", type(None): "None", None: "None",
@@ -50,13 +51,18 @@ def kind_of(annotation):
     return ""
 
 
+COMMON = {
+    "Tensor": adjoin.Tensor, **{name: getattr(typing, name) for name in ("List", "Dict", "Tuple", "Optional", "Union", "Any")}
+}  # fmt: skip  # what annotations may name anywhere
+
+
 def hints_of(function, names):
     """Annotations by the name of the parameter; names: what the function sees. Those that cannot be read are left out."""
     found = {}
-    for name, value in getattr(function, "__annotations__", {}).items():
+    for name, value in {**getattr(function, "__annotations__", {}), **comments_of(function)}.items():
         if isinstance(value, str):
             try:
-                value = eval(value, dict(names))
+                value = eval(value, {**COMMON, **names})
             except Exception:  # an annotation that only a type checker can read says nothing here
                 continue
         found[name] = value

@@ -4,7 +4,6 @@ one scripted program: what was traced is a function of it."""
 import re
 
 from ... import _C
-from .errors import NotSupportedError
 from .literals import literal, quoted
 from .unit import Unit
 
@@ -15,28 +14,17 @@ class Scripts:
     """The scripted code that a trace meets; params: what the trace calls its parameters."""
 
     def __init__(self, params):
-        self.unit, self.params = Unit("forward"), params
+        self.unit, self.params, self.called = Unit("forward"), params, []
         self.unit.used |= {"forward", "traced"}
 
     def call(self, scripted, name, args, kwargs):
-        return _C.script_capture(scripted._handle, scripted._path + name, self.callee(scripted, name), args, kwargs)
+        called = self.callee(scripted, name)
+        if (called, scripted, name) not in self.called:
+            self.called.append((called, scripted, name))
+        return _C.script_capture(scripted._handle, scripted._path + name, called, args, kwargs)
 
     def callee(self, scripted, name):
-        unit = self.unit
-        if scripted._path is None or not hasattr(scripted, "_original"):
-            raise NotImplementedError("jit.trace: a scripted program of a file is called, whose source is not here")
-        original = scripted._original
-        if not hasattr(original, "named_parameters"):
-            return "fn:" + unit.function(unit.python_of(original), None, unit.nowhere, None)
-        unit.module(original, self.path_of(original))
-        unit.compile_waiting()
-        found = unit.classes[type(original)].methods[name]
-        number = unit.object_ids[id(original)]
-        called = unit.fresh(f"{found}_of_{number}")
-        unit.texts[called] = (
-            f"fn {called}(*%args, **%named) {{\n  %1 = fn:{found}(&{number}, *%args, **%named)\n  return %1\n}}"
-        )
-        return "fn:" + called
+        return callee(self.unit, scripted, name, lambda module: self.path_of(module))
 
     def path_of(self, module):
         """Where the module stands in the one that is traced."""
@@ -56,15 +44,27 @@ class Scripts:
         return program_of(self.unit)
 
 
+def callee(unit, scripted, name, path_of):
+    """What calls the scripted code in the program of the unit; path_of(module) is how its weights are called there."""
+    if scripted._path is None or not hasattr(scripted, "_original"):
+        raise NotImplementedError("jit.trace: a scripted program of a file is called, whose source is not here")
+    original = scripted._original
+    if not hasattr(original, "named_parameters"):
+        return "fn:" + unit.function(unit.python_of(original), None, unit.nowhere, None)
+    unit.module(original, path_of(original))
+    unit.compile_waiting()
+    found = unit.classes[unit.class_of[id(original)]].methods[name]
+    number = unit.object_ids[id(original)]
+    called = unit.fresh(f"{found}_of_{number}")
+    unit.texts[called] = (
+        f"fn {called}(*%args, **%named) {{\n  %1 = fn:{found}(&{number}, *%args, **%named)\n  return %1\n}}"
+    )
+    return "fn:" + called
+
+
 def add_traced(unit, handle, name, prefix):
     """A captured program as a function of the unit; its weights have the prefix."""
-    try:
-        text = _C.script_lowered(handle, name)
-    except RuntimeError as error:
-        raise NotSupportedError(
-            "jit.script: what was traced calls scripted code itself, so it cannot be a part of what is scripted; "
-            "script() that part, too, instead of trace()"
-        ) from error
+    text = _C.script_lowered(handle, name)
     unit.used.add(name)
     known = {n for n, _, _ in unit.weights}
     for what in (PARAM, CONSTANT):
@@ -75,11 +75,22 @@ def add_traced(unit, handle, name, prefix):
     unit.texts[name] = re.sub(r" @\d+$", "", text, flags=re.M).rstrip()
 
 
-def traced_function(unit, traced, wanted):
-    """The name of a function that does what a traced function or module does; it takes the same arguments."""
+def traced_function(unit, traced, wanted, prefix=None):
+    """The name of a function that does what a traced function or module does; it takes the same arguments. Its weights are called as
+    in the traced one, behind the prefix."""
     program = traced._traced.program
     inner = unit.fresh(wanted + ".calls")
-    add_traced(unit, program.handle, inner, inner + ".")
+    prefix = inner + "." if prefix is None else prefix
+    scripts = getattr(program, "scripts", None)
+    if scripts is None:
+        add_traced(unit, program.handle, inner, prefix)
+    else:
+        names = {
+            old: callee(unit, scripted, name, lambda module: prefix + scripts.path_of(module))
+            for old, scripted, name in scripts.called
+        }
+        add_traced(unit, program.captured, inner, prefix)
+        unit.texts[inner] = re.sub(r"fn:[\w.]+", lambda m: names.get(m[0], m[0]), unit.texts[inner])
     called = unit.fresh(wanted)
     unit.texts[called] = wrapper(called, inner, program.form_in, program.form_out)
     return called
@@ -123,3 +134,24 @@ def wrapper(name, inner, form_in, form_out):
 
     lines.append(f"  return {put(form_out)}")
     return f"fn {name}({', '.join(params)}) {{\n" + "\n".join(lines) + "\n}"
+
+
+def methods_program(module, methods):
+    """The program of a traced module with several methods."""
+    from .face import program_of
+
+    unit = Unit("forward")
+    unit.used.add("forward")
+    name = unit.fresh(module.original_name)
+    if module.__dict__.get("forward", module) is not None:
+        methods = {"forward": module, **methods}
+    lines = [f"class {name} module {{"]
+    for method, traced in methods.items():
+        called = traced_function(unit, traced, f"{name}.{method}.calls", "")
+        unit.texts[f"{name}.{method}"] = (
+            f"fn {name}.{method}(%self, *%args, **%named) {{\n  %1 = fn:{called}(*%args, **%named)\n  return %1\n}}"
+        )
+        lines.append(f"  method {quoted(method)} = {name}.{method}")
+    unit.extra_classes.append("\n".join([*lines, "}"]))
+    unit.objects.append(f'object &0 {name} {{\n  "training" = {literal(module.training)}\n}}')
+    return program_of(unit)

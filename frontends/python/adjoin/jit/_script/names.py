@@ -74,9 +74,11 @@ def is_namespace(o):
     return isinstance(o, types.ModuleType) or o in (typing,)
 
 
-def seen_by(function):
-    """Names that a function sees from outside."""
+def seen_by(function, owner=None):
+    """Names that a function sees from outside; its class may have none yet while it is made."""
     names = dict(vars(builtins))
+    if owner is not None:
+        names[owner.__name__] = owner
     names.update(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:

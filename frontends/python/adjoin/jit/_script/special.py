@@ -41,7 +41,11 @@ def special(compiler, node):
             return compiler.call_known(made.value, node)
     f = _known(compiler, node.func)
     if f is None:
-        return None
+        return of_future(compiler, node)
+    if f is jit.fork and node.args:  # a program makes one call after the other
+        return compiler.visit(ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node))
+    if f is jit.wait:
+        return compiler.visit(node.args[0])
     if f is find_op:
         name = compiler.constant_text(node.args[0])
         return Static(f(name)) if name else Pending(f"$find_op({compiler.operand(node.args[0])})")
@@ -64,6 +68,12 @@ def special(compiler, node):
     if f is super:
         refuse(compiler.place, node, "super() is used for calls of its methods alone")
     return None
+
+
+def of_future(compiler, node):
+    """future.wait(): what fork() gave is there already."""
+    waits = isinstance(node.func, ast.Attribute) and node.func.attr == "wait" and not node.args
+    return compiler.visit(node.func.value) if waits and compiler.forks() else None
 
 
 def of_getattr(compiler, node):

@@ -25,30 +25,22 @@ _INSTEAD = {
 }
 
 
+_LIBRARY = ("contextlib", "builtins", "threading", "warnings")
+
+
 class Writer(Expressions):
     """Writes one function. owner: the class whose method it is; defined_in: the class that has it."""
 
     def __init__(self, unit, function, name, tree, place, owner=None, defined_in=None):
         self.unit, self.function, self.name, self.tree, self.place = unit, function, name, tree, place
         self.owner, self.defined_in = owner, defined_in
-        self.seen = names.seen_by(function)
+        self.seen = names.seen_by(function, owner)
         self.lines, self.indent, self.temps = [], "  ", 0
         self.scopes = {}
+        self.inside, self.loops = [], []  # what was entered by `with`; how much of it stands outside of each loop
         self.params = [*tree.args.posonlyargs, *tree.args.args]
         self.self_name = self.params[0].arg if owner is not None and self.params else None
-        self.locals = self.assigned()
-
-    def assigned(self):
-        a = self.tree.args
-        found = {p.arg for p in [*self.params, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]}
-        inner = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
-                inner |= {n for g in node.generators for n in ast.walk(g.target)}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in inner:
-                found.add(node.id)
-        return found
+        self.locals = assigned(tree)
 
     def variable(self, name, node):
         if not name.isascii():
@@ -76,10 +68,16 @@ class Writer(Expressions):
     def text(self):
         hints = hints_of(self.function, self.seen)
         for hint in hints.values():
-            self.unit.note_type(hint)
+            self.unit.note_type(hint, self.function.__module__)
+        self.tensors = []  # parameters whose default is a tensor
         head = f"fn {self.name}({self.parameters(hints)})"
         if gives := kind_of(hints.get("return", "")):
             head += f" -> {quoted(gives)}"
+        for p, value in self.tensors:
+            left_out = self.temp()
+            self.emit(f"{left_out} = $is(%{p.arg}, ...)", p)
+            with self.block(f"if {left_out}", p):
+                self.emit(f"%{p.arg} = $copy({self.text_of(value, p)})", p)
         self.body(self.tree.body)
         return "\n".join([head + " {", *self.lines, "}"])
 
@@ -92,9 +90,14 @@ class Writer(Expressions):
 
         def one(p, how=""):
             text = f"{how}{self.variable(p.arg, p)}"
-            if (kind := kind_of(hints.get(p.arg, ""))) and "*" not in how and p.arg != self.self_name:
+            tensor = isinstance(defaults.get(p.arg), adjoin.Tensor)
+            if tensor:
+                self.tensors.append((p, defaults[p.arg]))
+            elif (kind := kind_of(hints.get(p.arg, ""))) and "*" not in how and p.arg != self.self_name:
                 text += f": {quoted(kind)}"
-            if p.arg in defaults:
+            if tensor:
+                text += " = ..."
+            elif p.arg in defaults:
                 text += f" = {self.text_of(defaults[p.arg], p)}"
             out.append(text)
 
@@ -158,6 +161,8 @@ class Writer(Expressions):
             self.unit.written.add(target.attr)
         elif isinstance(target, ast.Subscript):
             self.emit(f"$setitem({self.operand(target.value)}, {self.operand(target.slice)}, {value})", target)
+        elif isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 1:
+            self.put_only(target.elts[0], value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts, later = [], []
             for e in target.elts:
@@ -169,11 +174,24 @@ class Writer(Expressions):
                     to = self.temp()
                     later.append((inner, to))
                 parts.append(("*" if star else "") + to)
-            self.emit(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = $copy({value})", target)
+            self.emit(f"{', '.join(parts)} = $copy({value})", target)
             for inner, to in later:
                 self.put(inner, to)
         else:
             refuse(self.place, target, f"'{type(target).__name__}' cannot be assigned to")
+
+    def put_only(self, target, value):
+        """``a, = value`` and ``*a, = value``."""
+        items, n, wrong, item = (self.temp() for _ in range(4))
+        self.emit(f"{items} = $to_list({value})", target)
+        if isinstance(target, ast.Starred):
+            return self.put(target.value, items)
+        self.emit(f"{n} = $len({items})", target)
+        self.emit(f"{wrong} = $ne({n}, 1)", target)
+        with self.block(f"if {wrong}", target):
+            self.emit('$raise("ValueError", "one value is wanted, there are more or none")', target)
+        self.emit(f"{item} = $getitem({items}, 0)", target)
+        return self.put(target, item)
 
     def do_AugAssign(self, node):
         op, target = "i" + BINARY[type(node.op)], node.target
@@ -209,6 +227,9 @@ class Writer(Expressions):
             return None if None in parts else not stops
         if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
             return False
+        if isinstance(test, ast.Name) and test.id not in self.locals and test.id not in self.scopes:
+            value = self.seen.get(test.id)  # a constant outside of the function
+            return value if isinstance(value, bool) else None
         if isinstance(test, ast.Call) and not isinstance(test.func, ast.Call):
             from .special import special
 
@@ -235,34 +256,44 @@ class Writer(Expressions):
             test = self.operand(node.test)
         self.lines[-1] += f" {test} do {{"
         self.indent += "  "
-        self.body(node.body)
+        self.loop_body(node.body)
         self.indent = self.indent[:-2]
         self.lines.append(f"{self.indent}}}")
 
     def do_For(self, node):
         if node.orelse:
             refuse(self.place, node, "an else of a loop is not in the subset", "keep a bool")
-        over, later = self.operand(node.iter), None
-        try_plain = isinstance(node.target, ast.Name) or all(
-            isinstance(e, ast.Name) for e in getattr(node.target, "elts", [None])
-        )
-        if try_plain:
+        over, later = self.walked(node.iter), None
+        if self.plain_target(node.target):
             to = self.targets(node.target)
         else:
             to = later = self.temp()
         with self.block(f"for {to} in {over}", node):
             if later:
                 self.put(node.target, later)
-            self.body(node.body)
+            self.loop_body(node.body)
+
+    def plain_target(self, node):
+        """Is it a name, or two names and more?"""
+        parts = getattr(node, "elts", ())
+        return isinstance(node, ast.Name) or len(parts) > 1 and all(isinstance(e, ast.Name) for e in parts)
 
     def do_Break(self, node):
+        self.leave(self.loops[-1], node)
         self.emit("break", node)
 
     def do_Continue(self, node):
+        self.leave(self.loops[-1], node)
         self.emit("continue", node)
+
+    def loop_body(self, statements):
+        self.loops.append(len(self.inside))
+        self.body(statements)
+        self.loops.pop()
 
     def do_Return(self, node):
         value = "None" if node.value is None else self.operand(node.value)
+        self.leave(0, node)
         self.emit(f"return {value}", node)
 
     def do_Delete(self, node):
@@ -296,14 +327,55 @@ class Writer(Expressions):
             self.emit(f'$raise("AssertionError", {message})', node)
 
     def do_With(self, node):
-        blocks = [on for item in node.items if (on := self.grad_mode(item, node)) is not None]
-        for on in blocks:
-            self.lines.append(f"{self.indent}grad {on} {{")
-            self.indent += "  "
+        blocks, before = 0, len(self.inside)
+        for item in node.items:
+            if (manager := self.manager(item)) is not None:
+                entered = self.temp()
+                self.emit(f"{entered} = .__enter__({manager})", node)
+                self.unit.ask("__enter__")
+                self.unit.ask("__exit__")
+                if item.optional_vars is not None:
+                    self.put(item.optional_vars, entered)
+                self.inside.append(manager)
+            elif (on := self.grad_mode(item, node)) is not None:
+                self.lines.append(f"{self.indent}grad {on} {{")
+                self.indent += "  "
+                blocks += 1
         self.body(node.body)
-        for _ in blocks:
+        if node.body and not isinstance(node.body[-1], (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+            self.leave(before, node)
+        del self.inside[before:]
+        for _ in range(blocks):
             self.indent = self.indent[:-2]
             self.lines.append(f"{self.indent}}}")
+
+    def forks(self):
+        """Does the function work with what jit.fork() gives?"""
+        text = ast.dump(self.tree)
+        return "fork" in text or "Future" in text
+
+    def manager(self, item):
+        """The value whose class in the program says what happens around the block; None: it is none of those."""
+        call = item.context_expr
+        known = (
+            self.visit(call.func)
+            if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute))
+            else None
+        )
+        if isinstance(known, Static):
+            cls = known.value
+            scripted = isinstance(cls, type) and "__enter__" in vars(cls) and not cls.__module__.startswith("adjoin.")
+            return self.operand(call) if scripted and cls.__module__ not in _LIBRARY else None
+        return (
+            self.operand(call)
+            if isinstance(call, (ast.Name, ast.Attribute)) and not isinstance(self.visit(call), Static)
+            else None
+        )
+
+    def leave(self, since, node):
+        """What was entered is left, the last first."""
+        for manager in reversed(self.inside[since:]):
+            self.emit(f".__exit__({manager}, None, None, None)", node)
 
     def grad_mode(self, item, node):
         """Whether calls are recorded inside; None: the statement changes nothing in a program."""
@@ -318,7 +390,7 @@ class Writer(Expressions):
             return None
         return refuse(
             self.place, node, f"'with {ast.unparse(call)}' is not in the subset that is scripted",
-            "no_grad(), enable_grad() and set_grad_enabled(...) are",
+            "no_grad(), enable_grad(), set_grad_enabled(...) and scripted classes with __enter__ and __exit__ are",
         )  # fmt: skip
 
     def constant_text(self, node):
@@ -335,6 +407,20 @@ class Writer(Expressions):
 _DECIDED = (
     "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
 )  # fmt: skip
+
+
+def assigned(tree):
+    """The names that are a function's own."""
+    a = tree.args
+    found = {p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]}
+    inner = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+            inner |= {n for g in node.generators for n in ast.walk(g.target)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in inner:
+            found.add(node.id)
+    return found
 
 
 def place_of(function, first):

@@ -5,21 +5,27 @@ import dataclasses
 import enum
 import functools
 import inspect
-import textwrap
 import types
 
 import adjoin
 
 from ...nn.modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from ...nn.modules.module import Module
+from .. import RecursiveScriptModule, ScriptModule
+from .._code import LAYOUTS
 from . import names
 from .again import plain
+from .check import Types
 from .errors import NotSupportedError, Place, refuse
 from .forms import FORMS, FUNCTIONS
+from .hooked import hooked
 from .literals import NoLiteral, literal, quoted
+from .source import source_of
 from .statements import Writer, place_of
 
-_OWN = frozenset(vars(Module()))
+_OWN = frozenset((*vars(Module()), "_own"))
+_BASES = (RecursiveScriptModule, ScriptModule, Module, object)
+_PYTHONS = ("ignore", "unused", "copy_to_script_wrapper")  # marks of what programs cannot call
 _CONTAINERS = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
 
 
@@ -41,6 +47,13 @@ class Class:
             self.container = "dict"
 
 
+def is_plain(cls):
+    """Is it a class of methods with source, which a program can have?"""
+    return not issubclass(cls, (Module, tuple, enum.Enum, BaseException)) and not getattr(
+        cls, "__torch_script_interface__", False
+    )
+
+
 class Unit:
     size_type = adjoin.Size
     opaque = (types.SimpleNamespace,)
@@ -51,9 +64,10 @@ class Unit:
         self.functions, self.texts, self.used = {}, {}, set()
         self.classes, self.types, self.kinds_seen = {}, {}, {}
         self.asked, self.hard, self.written = set(), set(), set()
-        self.waiting, self.extra_classes = [], []
-        self.objects, self.object_ids = [], {}
+        self.waiting, self.extra_classes, self.pythons = [], [], set()
+        self.objects, self.object_ids, self.class_of = [], {}, {}
         self.weights, self.weight_names = [], {}  # (name, tensor, constant)
+        self.types_of = Types(self)
         self.nowhere = Place("jit.script", 1, name)
 
     # Names and lines.
@@ -80,14 +94,14 @@ class Unit:
         if hard:
             self.hard.add(name)
 
-    def note_type(self, hint):
+    def note_type(self, hint, module):
         """A class that an annotation names may stand among the arguments and results."""
         from . import classes
 
         for t in [hint, *getattr(hint, "__args__", ())]:
             if isinstance(t, type) and issubclass(t, tuple) and hasattr(t, "_fields"):
                 self.types[t.__name__] = t
-            elif isinstance(t, type) and t in classes:
+            elif isinstance(t, type) and (t in classes or t.__module__ == module and is_plain(t)):
                 self.klass(t, self.nowhere, None)
 
     # Functions.
@@ -101,6 +115,10 @@ class Unit:
         f = inspect.unwrap(f) if callable(f) and not isinstance(f, (type, Module)) else f
         return FUNCTIONS.get(f, f) if isinstance(f, types.FunctionType) else None
 
+    def form_of(self, method):
+        """The form of a tensor's method that is Python's."""
+        return FUNCTIONS.get(method) if method is not None else None
+
     def function(self, function, owner, place, node, defined_in=None, name=None):
         """The name of the function in the program; it is compiled if it is new."""
         key = (function, owner)
@@ -108,7 +126,8 @@ class Unit:
             return self.functions[key]
         wanted = name or (f"{self.classes[owner].name}.{function.__name__}" if owner else function.__name__)
         called = self.functions[key] = self.fresh(wanted)
-        if modifier(function) in ("ignore", "unused", "copy_to_script_wrapper"):
+        if modifier(function) in _PYTHONS:
+            self.pythons.add(called)
             self.texts[called] = self.stub(called, function)
         else:
             self.waiting.append((called, function, owner, defined_in, place, node))
@@ -130,16 +149,15 @@ class Unit:
 
     def compiled(self, called, function, owner, defined_in, place, node):
         try:
-            source, first = inspect.getsourcelines(function)
+            tree, first = source_of(function)
         except (OSError, TypeError):
             refuse(place, node, f"the source of '{function.__qualname__}' is not found", "define it in a file")
-        tree = ast.parse(textwrap.dedent("".join(source)))
-        tree = tree.body[0]
         where = place_of(function, first)
         if not isinstance(tree, ast.FunctionDef):
             refuse(where, tree, "a function that def defines is wanted", "write no lambda and no async def")
         writer = Writer(self, function, called, tree, where, owner, defined_in or owner)
         try:
+            self.types_of.result(function, owner)
             return writer.text()
         except NotSupportedError as e:
             if called in self.soft:
@@ -212,12 +230,14 @@ class Unit:
                 setter = self.function(function.fset, found.python, place, node, where, f"{found.name}.{name}.setter")
                 found.methods[f"{name}.setter"] = setter
             function = function.fget
+        if modifier(function) not in _PYTHONS:
+            function = inspect.unwrap(function)
         found.methods[name] = self.function(function, found.python, place, node, where)
 
     def method_of(self, cls, name):
         """(function, the class that has it) of a module's class; the forms of the package's own layers come first."""
         for k in cls.__mro__:
-            if k in (Module, object):
+            if k in _BASES:
                 return None
             if name in FORMS.get(k, {}):
                 return FORMS[k][name], k
@@ -231,7 +251,7 @@ class Unit:
     def method_after(self, cls, after, name):
         mro = list(cls.__mro__)
         for k in mro[mro.index(after) + 1 :]:
-            if k in (Module, object):
+            if k in _BASES:
                 return None
             if name in FORMS.get(k, {}):
                 return FORMS[k][name], k
@@ -263,24 +283,21 @@ class Unit:
             return f"&{self.object_ids[id(module)]}"
         number = self.object_ids[id(module)] = len(self.objects)
         self.objects.append(None)
-        module = plain(module)
+        given = module
+        module = hooked(plain(module))
+        self.class_of[id(given)] = type(module)
         self.object_ids[id(module)] = number
         self.modules = (*self.modules, module)
         cls = type(module)
         if hasattr(module, "_traced"):
-            return self.traced_module(module, number)
+            return self.traced_module(module, number, path)
         found = self.classes.get(cls) or self.register(cls)
-        if module._forward_hooks or module._forward_pre_hooks:
-            raise NotSupportedError(
-                f"jit.script: {path or cls.__name__}: the module has forward hooks, which are Python's; remove them, or call "
-                "what they do in forward"
-            )
-        if "forward" not in found.methods and not found.container == "dict":
+        if "forward" not in found.methods:
             method = self.method_of(cls, "forward")
             if method is not None:
                 self.add_method(found, "forward", *method, self.nowhere, None)
         for k in cls.__mro__:
-            for name, f in vars(k).items() if k not in (Module, object) else ():
+            for name, f in vars(k).items() if k not in _BASES else ():
                 if modifier(f) == "export" and name not in found.methods:
                     self.add_method(found, name, f, k, self.nowhere, None)
         fields = {"training": module.training}
@@ -298,12 +315,12 @@ class Unit:
         self.objects[number] = f"object &{number} {found.name} {{\n" + "\n".join(lines) + "\n}"
         return f"&{number}"
 
-    def traced_module(self, module, number):
+    def traced_module(self, module, number, path):
         """A traced module among scripted ones: a class of its own, whose forward is the trace's."""
         from .mixed import traced_function
 
         name = self.fresh("Traced")
-        called = traced_function(self, module, f"{name}.calls")
+        called = traced_function(self, module, f"{name}.calls", path + "." if path else "")
         self.texts[f"{name}.forward"] = (
             f"fn {name}.forward(%self, *%args, **%named) {{\n  %1 = fn:{called}(*%args, **%named)\n  return %1\n}}"
         )
@@ -345,7 +362,7 @@ class Unit:
         if isinstance(o, adjoin.memory_format):
             return f"format({_FORMATS.index(str(o).split('.')[-1])})"
         if isinstance(o, adjoin.layout):
-            return "layout(0)" if o is adjoin.strided else None
+            return f"layout({LAYOUTS.index(str(o).split('.')[-1])})"
         try:
             builtin = names.builtin_of(o)
         except TypeError:
@@ -361,6 +378,10 @@ class Unit:
         if function is not None:
             place = writer.place if writer else self.nowhere
             return f"function({quoted(self.function(function, None, place, node))})"
+        from . import classes
+
+        if type(o) in classes and type(o) not in self.classes:
+            self.klass(type(o), self.nowhere, None)
         if type(o) in self.classes and not self.classes[type(o)].module:
             return self.instance(o)
         return None
@@ -389,7 +410,7 @@ class Unit:
     def constants(self, cls):
         seen = set()
         for k in cls.__mro__:
-            if k in (Module, object):
+            if k in _BASES:
                 break
             for name, value in vars(k).items():
                 if name in seen or name.startswith("__") or name not in self.asked or callable(value):
