@@ -270,7 +270,7 @@ def test_an_array_that_a_file_only_claims_takes_no_memory(tmp_path):
 
 def test_a_written_argument_needs_no_letter():
     name = "protocols::twice_into"
-    torch.library.define(name, "(Tensor a, Tensor! out, Tensor(a!) more) -> ()")
+    torch.library.define(name, "(Tensor a, Tensor! out, Tensor(a0!) more) -> ()")
 
     @torch.library.impl(name, "default")
     def twice(a, out, more):
