@@ -273,7 +273,7 @@ def text(self, name):
         notes.append(f"dtype={self.dtype}")
     notes.append(f"layout={self.layout}")
     if self.grad_fn is not None:
-        notes.append(f"grad_fn=<{self.grad_fn.name()}>")
+        notes.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
     elif self.requires_grad:
         notes.append("requires_grad=True")
     body = name + (",\n" + pad).join(lines)

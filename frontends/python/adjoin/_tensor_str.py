@@ -156,7 +156,7 @@ def _suffixes(self):
     ):
         notes.append(f"dtype={self.dtype}")
     if self.grad_fn is not None:
-        name = self.grad_fn.name()
+        name = type(self.grad_fn).__name__
         notes.append(f"grad_fn=<{name}>")
     elif self.requires_grad:
         notes.append("requires_grad=True")

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import logging
 import re
+import string
 import threading
 import types
 import typing
@@ -475,6 +476,8 @@ def _without_devices(schema):
 
 def _adapted(schema):
     schema = re.sub(r"\)\s*->\s*", ") -> ", schema)
+    free = (letter for letter in string.ascii_lowercase if f"({letter}" not in schema)
+    schema = re.sub(r"\bTensor!", lambda m: f"Tensor({next(free)}!)", schema)  # written, and nothing else is said of it
     return re.sub(r"\b(" + "|".join(_WORDS) + r")\b", lambda m: _WORDS[m[0]], schema)
 
 

@@ -66,8 +66,24 @@ PyObject* told(PyObject* self, PyObject* result) {
   return unlikely(!result) && is_device_mismatch() ? name_module(self) : result;
 }
 
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs);
+bool direct;  // the next call is that of ModuleBase, whatever __call__ the class has
+
+// Somebody has set a __call__ on a class after it was made (tracers do, on Module for a while): its
+// objects are still called by the fast way, which asks for it.
+PyObject* call_replaced(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Ref plain(PyTuple_New(n)), named(kwnames ? PyDict_New() : nullptr);
+  if (!plain || (kwnames && !named)) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(plain.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) < 0) return nullptr;
+  return Py_TYPE(self)->tp_call(self, plain.get(), named.get());
+}
+
 PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Py_ssize_t n = PyVectorcall_NARGS(nargsf), nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  if (unlikely(Py_TYPE(self)->tp_call != call_slot) && !std::exchange(direct, false))
+    return call_replaced(self, args, n, kwnames);
   SiteScope scope;
   PyObject* name = likely(!has_hooks(self)) ? forward_name : full_name;
   if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
@@ -88,6 +104,14 @@ PyObject* call_module(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   all[0] = self;
   for (Py_ssize_t i = 0; i < n + nkw; ++i) all[i + 1] = args[i];
   return told(self, PyObject_VectorcallMethod(name, all, static_cast<size_t>(n + 1), kwnames));
+}
+
+// What ModuleBase.__call__ is to Python: always the call above, also where a class has another.
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
+  direct = Py_TYPE(self)->tp_call != call_slot;
+  PyObject* result = PyVectorcall_Call(self, args, kwargs);
+  direct = false;
+  return result;
 }
 
 // Python looks for a name that is alike when it shows the error, and not before: many only ask
@@ -115,8 +139,11 @@ PyObject* get_part(PyObject* self, PyObject* name) {
   return no_attribute(self, name);
 }
 
-// Most look-ups of a network are for its parts, so no AttributeError is made on the way to them.
+// Most look-ups of a network are for its parts, so no AttributeError is made on the way to them. A
+// class with a __getattr__ of its own is asked for them first.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
+  if (unlikely(Py_TYPE(self)->tp_getattro != get_attribute))
+    return PyObject_GenericGetAttr(self, name);
   PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
   return found || PyErr_Occurred() ? found : get_part(self, name);
 }
@@ -157,7 +184,7 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   bool own = _PyType_Lookup(type, getattr_name) != PyDict_GetItem(base_type.tp_dict, getattr_name);
   if (!own) type->tp_getattro = get_attribute;
-  if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  if (type->tp_call == call_slot) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   Py_RETURN_NONE;
 }
 
@@ -178,7 +205,7 @@ PyTypeObject base_type = {
     .tp_basicsize = sizeof(ModuleObject),
     .tp_dealloc = dealloc,
     .tp_vectorcall_offset = offsetof(ModuleObject, call),
-    .tp_call = PyVectorcall_Call,
+    .tp_call = call_slot,
     .tp_getattro = get_attribute,
     .tp_flags =
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,

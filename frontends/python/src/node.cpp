@@ -20,18 +20,51 @@ aj_node* node_of(PyObject* self) {
   return n;
 }
 
-// "mul" becomes MulBackward0, as people know it; names with capitals are somebody's own.
+// Steps that people know by another word than our row's: that of PyTorch's node of the same layer.
+const std::unordered_map<std::string_view, const char*>& known_names() {
+  static const auto* all = new std::unordered_map<std::string_view, const char*>{
+      {"adaptive_avg_pool1d_forward", "AdaptiveAvgPool1D"},
+      {"adaptive_avg_pool2d_forward", "AdaptiveAvgPool2D"},
+      {"adaptive_avg_pool3d_forward", "AdaptiveAvgPool3D"},
+      {"avg_pool1d_forward", "AvgPool1D"},
+      {"avg_pool2d_forward", "AvgPool2D"},
+      {"avg_pool3d_forward", "AvgPool3D"},
+      {"bag_sums", "EmbeddingBag"},
+      {"batch_norm_stats", "NativeBatchNorm"},
+      {"bce_each", "BinaryCrossEntropy"},
+      {"bce_logits_each", "BinaryCrossEntropyWithLogits"},
+      {"cat_same", "Cat"},
+      {"embedding_rows", "Embedding"},
+      {"group_norm_stats", "NativeGroupNorm"},
+      {"index_at", "Index"},
+      {"layer_norm_stats", "NativeLayerNorm"},
+      {"logsigmoid", "LogSigmoid"},
+      {"patches", "Im2Col"},
+      {"prelu_each", "PreluKernel"},
+      {"reshape", "View"},
+      {"softmax_nll", "NllLoss"},
+      {"solve_stack", "SolveEx"},
+      {"svd_stack", "Svd"},
+  };
+  return *all;
+}
+
+// "mul" becomes MulBackward0, "max_pool2d_with_indices" MaxPool2DWithIndicesBackward0, as people
+// know them; names with capitals are somebody's own.
 std::string shown_name(std::string_view raw) {
   for (char c : raw)
     if (c >= 'A' && c <= 'Z') return std::string(raw);
+  std::string name;
   size_t space = raw.find("::");
+  if (raw.starts_with("linalg::")) name = "Linalg";
   if (space != std::string_view::npos) raw.remove_prefix(space + 2);
   raw = raw.substr(0, raw.find('.'));
-  std::string name;
+  if (auto known = known_names().find(raw); known != known_names().end())
+    return name + known->second + "Backward0";
   bool up = true;
   for (char c : raw) {
     if (c != '_') name += up && c >= 'a' && c <= 'z' ? char(c - 32) : c;
-    up = c == '_';
+    up = c == '_' || (c >= '0' && c <= '9');
   }
   bool plain = name == "AccumulateGrad" || name == "CopySlices";
   return plain ? name : name + "Backward0";
@@ -39,13 +72,15 @@ std::string shown_name(std::string_view raw) {
 
 PyObject* name(PyObject* self, PyObject*) {
   aj_node* n = node_of(self);
-  return n ? node_name_text(n) : nullptr;
+  if (!n) return nullptr;
+  std::string shown = shown_name(view(autograd->node_name(n)));
+  bool plain = shown == "AccumulateGrad" || shown == "CopySlices";  // programs test for these two
+  return to_python(plain ? "torch::autograd::" + shown : shown);
 }
 
 PyObject* repr(PyObject* self) {
   if (!reinterpret_cast<NodeObject*>(self)->node) return PyUnicode_FromString("<Node, freed>");
-  Ref text(name(self, nullptr));
-  return text ? PyUnicode_FromFormat("<%U object at %p>", text.get(), self) : nullptr;
+  return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
 }
 
 PyObject* next_functions(PyObject* self, void*) {
@@ -106,6 +141,12 @@ PyObject* saved(PyObject* self, void*) {
 // Nodes that have an object now, which each look at the graph finds again.
 std::unordered_map<aj_node*, PyObject*>& objects() {
   static auto* all = new std::unordered_map<aj_node*, PyObject*>;
+  return *all;
+}
+
+// The same of what stands for a leaf, by the leaf: the core makes it anew for whoever looks.
+std::unordered_map<aj_tensor*, PyObject*>& leaves() {
+  static auto* all = new std::unordered_map<aj_tensor*, PyObject*>;
   return *all;
 }
 
@@ -228,6 +269,8 @@ void dealloc(PyObject* self) {
   if (aj_node* n = reinterpret_cast<NodeObject*>(self)->node) {
     auto mine = objects().find(n);
     if (mine != objects().end() && mine->second == self) objects().erase(mine);
+    auto leaf = leaves().find(autograd->node_variable(n));
+    if (leaf != leaves().end() && leaf->second == self) leaves().erase(leaf);
     core->release(n);
   }
   Py_TYPE(self)->tp_free(self);
@@ -287,19 +330,21 @@ PyTypeObject* type_named(const std::string& name) {
 
 }  // namespace
 
-PyObject* node_name_text(aj_node* n) { return to_python(shown_name(view(autograd->node_name(n)))); }
-
 PyObject* node_object(aj_node* steal) {
   if (!steal) Py_RETURN_NONE;
   HeldNode held(steal);
   if (PyObject* context = context_of(steal)) return Py_NewRef(context);
   if (auto known = objects().find(steal); known != objects().end()) return Py_NewRef(known->second);
+  aj_tensor* leaf = autograd->node_variable(steal);
+  if (leaf)
+    if (auto known = leaves().find(leaf); known != leaves().end()) return Py_NewRef(known->second);
   PyTypeObject* type = type_named(shown_name(view(autograd->node_name(held.get()))));
   auto* o = type ? reinterpret_cast<NodeObject*>(type->tp_alloc(type, 0)) : nullptr;
   if (!o) return nullptr;
   o->node = held.release();
   auto* object = reinterpret_cast<PyObject*>(o);
   objects()[o->node] = object;
+  if (leaf) leaves()[leaf] = object;
   return object;
 }
 

@@ -14,6 +14,5 @@ extern PyTypeObject node_type;
 
 // The object of a node, or None; takes the reference. The node of a Python function is its context.
 PyObject* node_object(aj_node* steal);
-PyObject* node_name_text(aj_node* n);
 
 }  // namespace adjoin::py

@@ -231,7 +231,7 @@ def test_next_functions():
     inner = node.next_functions[0][0]
     assert node.name() == "SumBackward0" and inner.name() == "MulBackward0"
     accumulate = next(n for n, _ in inner.next_functions if n is not None)
-    assert accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert accumulate.name() == "torch::autograd::AccumulateGrad" and accumulate.variable is x
     assert inner == (node.next_functions[0][0]) and inner != node and "MulBackward0" in repr(inner)
     assert "autograd_test.py" in inner.line
 

@@ -49,7 +49,7 @@ def test_the_context_is_the_node():
 
     y = Marked.apply(leaf(1.0))
     assert y.grad_fn.note == "here" and y.grad_fn.name() == "MarkedBackward" and y.grad_fn is y.grad_fn
-    assert y.grad_fn.next_functions[0][0].name() == "AccumulateGrad"
+    assert y.grad_fn.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
     assert (y + 1).grad_fn.next_functions[0][0] is y.grad_fn
 
 

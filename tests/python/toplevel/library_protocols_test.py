@@ -266,3 +266,18 @@ def test_an_array_that_a_file_only_claims_takes_no_memory(tmp_path):
     torch.save(_Huge(), tmp_path / "a.pt")
     with pytest.raises(ValueError, match="before it is filled"):
         torch.load(tmp_path / "a.pt", weights_only=False)
+
+
+def test_a_written_argument_needs_no_letter():
+    name = "protocols::twice_into"
+    torch.library.define(name, "(Tensor a, Tensor! out, Tensor(a0!) more) -> ()")
+
+    @torch.library.impl(name, "default")
+    def twice(a, out, more):
+        out.copy_(a * 2)
+        more.add_(a)
+
+    a, out, more = torch.ones(2), torch.zeros(2), torch.zeros(2)
+    before = out._version
+    torch.ops.protocols.twice_into(a, out, more)
+    assert out.tolist() == [2, 2] and more.tolist() == [1, 1] and out._version > before

@@ -37,7 +37,7 @@ class Entry:
     def __init__(self, node, inputs):
         self.node, self.inputs = node, inputs
         self.variable = _variable(node)
-        self.name, self.line = node.name(), node.line if self.variable is None else ""
+        self.name, self.line = type(node).__name__, node.line if self.variable is None else ""
 
     @property
     def saved(self):

@@ -153,8 +153,8 @@ class _Watch(TorchFunctionMode):
             if number > self.last and number not in new:
                 new[number] = node
                 waiting += [n for n, _ in node.next_functions if n is not None]
-        leaves = [n for n in new.values() if n.name() == "AccumulateGrad" and self.first(n.variable)]
-        steps = [new[n] for n in sorted(new) if new[n].name() != "AccumulateGrad"]
+        leaves = [n for n in new.values() if type(n).__name__ == "AccumulateGrad" and self.first(n.variable)]
+        steps = [new[n] for n in sorted(new) if type(new[n]).__name__ != "AccumulateGrad"]
         self.last = max([self.last, *new])
         for node in leaves + steps:
             for hook in self.hooks:

@@ -8,7 +8,7 @@ import adjoin
 from .node import map_aggregate
 from .proxy import Proxy
 
-__all__ = ["Patches", "recording", "wrap"]
+__all__ = ["Patcher", "Patches", "autowrap_check", "patch_wrapped_functions", "recording", "wrap"]
 
 _wrapped_fns_to_patch = {}  # (id of a namespace, name) -> the namespace
 _wrapped_methods_to_patch = []
@@ -122,3 +122,67 @@ def patch_wrapped(patches):
         function = namespace.get(name, getattr(builtins, name, None))
         if function is not None:
             patches.set(namespace, name, recording(function, by_name=True))
+
+
+class Patcher(Patches):
+    """Patches for tracers that are written elsewhere, as a context: of entries of namespaces and of methods."""
+
+    def __init__(self):
+        super().__init__()
+        self._methods = []
+
+    def patch(self, frame_dict, name, new_fn, deduplicate=True):
+        """``frame_dict[name]`` is another function; ``deduplicate``: not where it is a patch already."""
+        self._mark(new_fn, frame_dict.get(name), deduplicate)
+        if not (deduplicate and hasattr(frame_dict.get(name), "__fx_already_patched")):
+            self.set(frame_dict, name, new_fn)
+
+    def patch_method(self, cls, name, new_fn, deduplicate=True):
+        """The same of a class's method."""
+        before = getattr(cls, name)
+        if deduplicate and hasattr(before, "__fx_already_patched"):
+            return
+        self._mark(new_fn, before, deduplicate)
+        self._methods.append((cls, name, vars(cls).get(name)))
+        setattr(cls, name, new_fn)
+
+    @staticmethod
+    def _mark(new, before, deduplicate):
+        setattr(new, "__fx_already_patched", deduplicate)
+        if not hasattr(new, "__wrapped__"):
+            new.__wrapped__ = before
+
+    def visit_once(self, thing):
+        """True the first time."""
+        if id(thing) in self._seen:
+            return False
+        self._seen.add(id(thing))
+        return True
+
+    def undo(self):
+        """Puts everything back."""
+        super().undo()
+        while self._methods:
+            cls, name, before = self._methods.pop()
+            if before is None:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, before)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.undo()
+
+
+def autowrap_check(patcher, frame_dict, function_ids):
+    """In a namespace those functions become steps, and the package's that are written in Python."""
+    patcher.record_in(frame_dict, {*own_functions(), *function_ids})
+
+
+def patch_wrapped_functions(patcher):
+    """Sets what ``wrap`` was told of, and what the package's own modules hold."""
+    patch_wrapped(patcher)
+    for namespace in (adjoin.nn.functional.__dict__, adjoin.__dict__):
+        patcher.record_in(namespace, own_functions())

@@ -2,8 +2,10 @@
 
 import collections
 import contextlib
+import functools  # noqa: F401  (with FunctionType and Proxy: tracers of libraries take them from here)
 import math
 import threading
+from types import FunctionType  # noqa: F401
 
 import adjoin
 
@@ -12,13 +14,29 @@ from ..nn.modules import _calls
 from ..nn.parameter import Parameter
 from . import _patches
 from ._arguments import PH, PHBase, PHWithMeta, placeholders  # noqa: F401  (PyTorch's place for them)
+from ._compatibility import compatibility  # noqa: F401
 from ._errors import users_line
 from ._patches import wrap  # noqa: F401
 from .graph import Graph
 from .graph_module import GraphModule
-from .proxy import ParameterProxy, PartProxy, Scope, TracerBase
+from .proxy import ParameterProxy, PartProxy, Proxy, Scope, TracerBase  # noqa: F401
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap"]
+
+# For tracers of libraries that are written over this module, with a trace() of their own.
+_Patcher, _autowrap_check, _patch_wrapped_functions = (
+    _patches.Patcher, _patches.autowrap_check, _patches.patch_wrapped_functions
+)  # fmt: skip
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
+
+
+def __getattr__(name):
+    if name == "ScriptObject":
+        from ..jit._torchscript._objects import ScriptObject
+
+        return ScriptObject
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _state = threading.local()
 _proxyable_classes = {}
@@ -125,11 +143,11 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _constant(self, value, prefix="_tensor_constant"):
-        name = self.tensor_attrs.get(id(value), (None,))[0]
+        name = self.tensor_attrs.get(value)
         if name is None:
             name = self.get_fresh_qualname(prefix)
             setattr(self.root, name, value)
-            self.tensor_attrs[id(value)] = name, value
+            self.tensor_attrs[value] = name
         return self.create_node("get_attr", name, (), {})
 
     def get_fresh_qualname(self, prefix):
@@ -143,12 +161,8 @@ class Tracer(TracerBase):
 
     def trace(self, root, concrete_args=None):
         """The graph of a module's forward, or of a function. ``concrete_args`` are the values of some arguments."""
-        if hasattr(type(self), "getattr"):
-            raise NotImplementedError(
-                f"{type(self).__name__}.getattr: attributes of modules are read without a tracer; "
-                "override create_arg, or set proxy_buffer_attributes or param_shapes_constant"
-            )
-        if is_module := isinstance(root, Module):
+        is_module = isinstance(root, Module)
+        if is_module:
             if not hasattr(type(root), self.traced_func_name):
                 raise AssertionError(f"{type(root).__name__} has no {self.traced_func_name}; set traced_func_name")
             self.root, function = root, getattr(type(root), self.traced_func_name)
@@ -156,8 +170,6 @@ class Tracer(TracerBase):
         else:
             self.root, function = Module(), root
         self.submodule_paths = {module: name for name, module in self.root.named_modules()}
-        self._part_names = {id(p): n for n, p in (*self.root.named_parameters(), *self.root.named_buffers())}
-        self._parts = {}  # path -> the proxy that a forward reads
         cls = type(self)
         self.graph = Graph(tracer_cls=None if "<locals>" in cls.__qualname__ else cls)
         self.tensor_attrs = dict(self._tensors_of(self.root, ()))
@@ -166,9 +178,9 @@ class Tracer(TracerBase):
         _state.tracing = getattr(_state, "tracing", 0) + 1
         try:
             traced = function
-            function, args = placeholders(self, function, is_module, concrete_args)
-            with self._patched(home), self._parts_as_proxies():
-                result = function(self.root, *args) if is_module else function(*args)
+            function, args = self.create_args_for_root(function, is_module, concrete_args)
+            with self._patched(home), self._parts_read():
+                result = function(*args)
                 kind = getattr(traced, "__annotations__", {}).get("return")
                 kind = None if isinstance(kind, str) else kind
                 self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
@@ -177,10 +189,28 @@ class Tracer(TracerBase):
             _state.tracing -= 1
         return self.graph
 
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """(the function to call, its arguments: the root if it is a module, proxies, and what ``concrete_args`` gives)"""
+        named = (*self.root.named_parameters(), *self.root.named_buffers())
+        self._part_names = {id(part): name for name, part in named}
+        self._parts = {}  # path -> the proxy that a forward reads
+        function, args = placeholders(self, root_fn, is_module, concrete_args)
+        return function, [self.root, *args] if is_module else list(args)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """What a forward reads from a module where it finds ``attr_val``. Subclasses may give something else."""
+        name = self._part_names.get(id(attr_val)) if isinstance(attr_val, adjoin.Tensor) else None
+        wanted = isinstance(attr_val, Parameter) or self.proxy_buffer_attributes
+        if name is None or not wanted:
+            return attr_val
+        if name not in parameter_proxy_cache:
+            parameter_proxy_cache[name] = self._part(name, attr_val)
+        return parameter_proxy_cache[name]
+
     def _tensors_of(self, module, path):
         for name, value in module.__dict__.items():
             if isinstance(value, adjoin.Tensor):
-                yield id(value), (".".join((*path, name)), value)
+                yield value, ".".join((*path, name))
         for name, child in module.named_children():
             yield from self._tensors_of(child, (*path, name))
 
@@ -214,6 +244,22 @@ class Tracer(TracerBase):
             _calls.Calls._call_impl = calls
             hook.remove()
             patches.undo()
+
+    @contextlib.contextmanager
+    def _parts_read(self):
+        if type(self).getattr is Tracer.getattr:
+            with self._parts_as_proxies():
+                yield
+            return
+        cache, thread = {}, threading.get_ident()
+
+        def read(module, name):
+            value = _orig_module_getattr(module, name)
+            return value if threading.get_ident() != thread else self.getattr(name, value, cache)
+
+        with _patches.Patcher() as patcher:
+            patcher.patch_method(Module, "__getattr__", read, deduplicate=False)
+            yield
 
     @contextlib.contextmanager
     def _parts_as_proxies(self):

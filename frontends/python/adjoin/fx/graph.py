@@ -42,6 +42,20 @@ class _node_list:
         return iter(_node_list(self.graph, "_prev" if self.direction == "_next" else "_next"))
 
 
+class _InsertPoint:
+    """A graph's place for new nodes, which holds at once: many programs use it without a ``with``."""
+
+    def __init__(self, graph, insert):
+        self._graph, self._before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *error):
+        self._graph._insert = self._before
+
+
 class Graph:
     """A program: nodes one after the other, from its placeholders to its output.
 
@@ -156,21 +170,13 @@ class Graph:
 
     # Changing it
 
-    @contextlib.contextmanager
-    def _inserting(self, insert):
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
     def inserting_before(self, n=None):
-        """In a ``with`` block: new nodes stand before ``n``, or first of all."""
-        return self._inserting(self._own(n).prepend) if n is not None else self.inserting_after(self._root)
+        """From now on new nodes stand before ``n``, or first of all; the end of a ``with`` block takes that back."""
+        return _InsertPoint(self, self._own(n).prepend) if n is not None else self.inserting_after(self._root)
 
     def inserting_after(self, n=None):
-        """In a ``with`` block: each new node stands right after ``n``, or last of all."""
-        return self._inserting(self._own(n).append) if n is not None else self.inserting_before(self._root)
+        """From now on each new node stands right after ``n``, or last of all; the end of a ``with`` block takes that back."""
+        return _InsertPoint(self, self._own(n).append) if n is not None else self.inserting_before(self._root)
 
     def _own(self, node):
         if node.graph is not self:

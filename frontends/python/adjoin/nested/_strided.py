@@ -118,7 +118,7 @@ class PartsTensor(_Tensor):
     def __repr__(self, *, tensor_contents=None):
         parts = [repr(t).replace("\n", "\n  ") for t in self.unbind()]
         note = (
-            f", grad_fn=<{self.grad_fn.name()}>"
+            f", grad_fn=<{type(self.grad_fn).__name__}>"
             if self.grad_fn is not None
             else ", requires_grad=True"
             if self.requires_grad

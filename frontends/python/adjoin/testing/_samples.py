@@ -10,7 +10,7 @@ import adjoin
 from . import _form
 
 _PARAMETER = re.compile(
-    r"(?P<base>\w+)(?:<(?P<dtypes>[^>]*)>)?(?:\((?P<alias>\w)(?P<write>!?)\))?(?P<one>\??)(?P<list>\[\d*\])?(?P<all>\??)"
+    r"(?P<base>\w+)(?:<(?P<dtypes>[^>]*)>)?(?:\((?P<alias>\w+)(?P<write>!?)\))?(?P<one>\??)(?P<list>\[\d*\])?(?P<all>\??)"
     r"(?:\s+(?P<name>\w+))?(?:\s*=\s*(?P<default>.*))?$"
 )
 _OBJECTS = {"Object": "an object", "Function": "a function", "Stream": "a stream"}

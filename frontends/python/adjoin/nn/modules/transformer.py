@@ -54,7 +54,7 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal):
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         x, _ = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
                               need_weights=False, is_causal=is_causal)  # fmt: skip
         return self.dropout1(x)
@@ -152,12 +152,12 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal):
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         x, _ = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask,
                               is_causal=is_causal, need_weights=False)  # fmt: skip
         return self.dropout1(x)
 
-    def _mha_block(self, x, memory, attn_mask, key_padding_mask, is_causal):
+    def _mha_block(self, x, memory, attn_mask, key_padding_mask, is_causal=False):
         x, _ = self.multihead_attn(x, memory, memory, attn_mask=attn_mask,
                                    key_padding_mask=key_padding_mask, is_causal=is_causal,
                                    need_weights=False)  # fmt: skip
