@@ -175,6 +175,15 @@ def test_reflections_of_what_is_left_of_equal_columns(shape, dtype):
     assert (q.mH @ q - one).abs().max() < 100 * T.finfo(dtype).eps
 
 
+@pytest.mark.parametrize("size", [1e30, 1e-30])
+def test_eigenvalues_whose_squares_leave_the_range(size):
+    for n in (2, 3, 6):
+        a = drawn((4, n, n), T.float32) * size
+        values, vectors = L.eig(a)
+        far = (a.to(T.complex64) @ vectors - vectors * values.unsqueeze(-2)) / size
+        assert far.abs().max() < 1e-4
+
+
 def test_results_lie_as_those_of_pytorch():
     a = positive((3, 4, 4))
     for t in (
