@@ -60,7 +60,7 @@ PyObject* wrap_new(aj_tensor* t) { return t ? wrap(t) : nullptr; }
 
 PyObject* get_matrix_transpose(PyObject* self, void*) {
   aj_tensor* t = tensor_of(self);
-  if (t->dl.ndim == 0) return wrap_new(call_row(t_row, t));  // a number is its own
+  if (t->dl.ndim == 0) return Py_NewRef(self);  // a number is its own
   return wrap_new(call_row(transpose_row, t, -2, -1));
 }
 
