@@ -181,15 +181,25 @@ void solve_triangular(const Matrix<T>& a, const Matrix<T>& b, Triangle how) {
   }
 }
 
+// A vector that is shorter has elements of few digits, so a reflection made of them would turn
+// lengths.
+template <class T>
+constexpr T kShort = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
+
 // Householder's vectors below the diagonal, R above; H = I - tau v v^H, v begins with 1.
 template <class T>
 void qr(const Matrix<T>& a, T* tau) {
   for (int64_t j = 0; j < std::min(a.rows, a.columns); ++j) {
     T *v = a.column(j) + j, alpha = *v;
     const int64_t n = a.rows - j;
-    const Real<T> rest = norm(v + 1, n - 1);
+    Real<T> rest = norm(v + 1, n - 1), unit = 1;
     tau[j] = T(0);
     if (rest == 0 && imaginary(alpha) == 0) continue;
+    if (std::hypot(size(alpha), rest) < kShort<Real<T>>) {
+      unit = kShort<Real<T>>;
+      for (int64_t i = 0; i < n; ++i) v[i] = v[i] * T(1 / unit);
+      alpha = *v, rest = norm(v + 1, n - 1);
+    }
     const Real<T> beta = -std::copysign(std::hypot(size(alpha), rest), real(alpha));
     tau[j] = (T(beta) - alpha) / T(beta);
     const T scale = T(1) / (alpha - T(beta));
@@ -199,7 +209,7 @@ void qr(const Matrix<T>& a, T* tau) {
       T* x = a.column(k) + j;
       subtract(x, v, conj(tau[j]) * inner(v, x, n), n);
     }
-    *v = T(beta);
+    *v = T(beta * unit);
   }
 }
 

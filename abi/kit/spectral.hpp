@@ -236,7 +236,10 @@ class Schur {
     const int64_t n = n_ - k - 1;
     C *v = h_.column(k) + k + 1, alpha = *v;
     const R rest = norm(v + 1, n - 1);
-    if (rest == 0) return;
+    if (rest < kShort<R>) {  // nothing, beside a largest element of about 1
+      std::fill_n(v + 1, n - 1, C(0));
+      return;
+    }
     const R beta = -std::copysign(std::hypot(size(alpha), rest), alpha.re);
     const C tau = (C(beta) - alpha) / C(beta), scale = C(1) / (alpha - C(beta));
     std::vector<C> u(v, v + n);
@@ -326,8 +329,13 @@ bool eig(const Matrix<T>& a, const Matrix<ComplexOf<T>>& v, ComplexOf<T>* values
       h(i, j) = C(real(a(i, j)), imaginary(a(i, j)));
       most = std::max(most, rough_size(h(i, j)));
     }
+  int power = 0;  // squares of huge numbers leave the range
+  if (most > 0 && std::isfinite(most)) most = std::frexp(most, &power);
+  for (int64_t i = 0; i < n * n; ++i)
+    h.at[i] = C(std::ldexp(h.at[i].re, -power), std::ldexp(h.at[i].im, -power));
   if (!Schur<R>(h, z).find()) return false;
-  for (int64_t i = 0; i < n; ++i) values[i] = h(i, i);
+  for (int64_t i = 0; i < n; ++i)
+    values[i] = C(std::ldexp(h(i, i).re, power), std::ldexp(h(i, i).im, power));
   const R least = std::max(most * std::numeric_limits<R>::epsilon(), std::numeric_limits<R>::min());
   for (int64_t k = 0; v.at && k < n; ++k) {
     x[k] = C(1);

@@ -22,6 +22,8 @@ TARGETS = [
     "gradients",
     "programs",
     "sparse",
+    "einsum",
+    "solvers",
 ]
 CASES = os.environ.get("ADJOIN_FUZZ_CASES", "300")
 
@@ -60,6 +62,11 @@ FAULTS = {
     "a sparse product of another value": (
         "sparse",
         "real = adjoin.Tensor.to_dense; adjoin.Tensor.to_dense = lambda *a, **k: real(*a, **k) * 2",
+    ),
+    "a product of another value": ("einsum", "real = adjoin.einsum; adjoin.einsum = lambda *a, **k: real(*a, **k) + 1"),
+    "vectors that are no basis": (
+        "solvers",
+        "real = adjoin.linalg.qr\ndef qr(*a, **k):\n q, r = real(*a, **k)\n return q * 2, r / 2\nadjoin.linalg.qr = qr",
     ),
     "a view that is none": ("views", "real = adjoin.atleast_1d; adjoin.atleast_1d = lambda x: real(x).clone()"),
 }

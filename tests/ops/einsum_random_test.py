@@ -8,6 +8,7 @@ import random
 
 import adjoin
 import numpy as np
+import pytest
 
 LETTERS = "abcdeXY"
 
@@ -74,6 +75,27 @@ def one(seed):
         assert g.shape == t.shape, about
         found = complex((g.conj() * t.detach()).sum().item())
         assert abs(found - total) <= 1e-9 * (1 + abs(total)) * (1 + t.numel()), (about, found, total)
+
+
+def test_dtypes_are_those_of_products_and_sums():
+    """Without a sum operands of two dtypes are multiplied as numbers are; a sum over one element is none."""
+    x, y = adjoin.tensor([1, 2]), adjoin.tensor([0.5, 4.0], dtype=adjoin.float64)
+    made = adjoin.einsum("a,b->ab", x, y)
+    assert made.dtype is adjoin.float64 and made.tolist() == [[0.5, 4.0], [1.0, 8.0]]
+    assert adjoin.einsum("a,->a", x, y[1]).tolist() == [4.0, 8.0]
+    assert adjoin.einsum("ab,a->ab", x.reshape(2, 1), 1j * y).dtype is adjoin.complex128
+    few = adjoin.tensor([3, 200], dtype=adjoin.uint8)
+    for equation, shapes in (
+        ("a,->a", [(2,), ()]),
+        ("ab,->b", [(1, 2), ()]),
+        ("a,a->", [(2,), (2,)]),
+        ("ab,a,a", [(2, 1), (2,), (1,)]),
+    ):
+        made = adjoin.einsum(equation, *(few[: max(1, int(np.prod(s)))].reshape(s) for s in shapes))
+        assert made.dtype is adjoin.uint8, equation
+    assert adjoin.einsum("ab->b", few.reshape(1, 2)).dtype is adjoin.int64
+    with pytest.raises(RuntimeError, match="dtypes differ"):
+        adjoin.einsum("a,a->", x, y)
 
 
 def run(cases):

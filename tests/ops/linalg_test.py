@@ -1,6 +1,8 @@
 """tests/ops/linalg_test.py: factorisations by what defines them: products give the matrix again, in every size, dtype and layout;
 derivatives of what is Hermitian or known up to a phase; errors that name the matrix of a stack."""
 
+import math
+
 import adjoin as T
 import numpy as np
 import pytest
@@ -158,6 +160,28 @@ def test_reflections_of_nothing_and_of_nan():
     a = drawn((70, 70), T.float64)
     a[3, 5] = T.nan
     assert not L.qr(a).R[:5, :5].isnan().any() and L.qr(a).R[5, 5].isnan()
+
+
+@pytest.mark.parametrize("dtype", [T.float32, T.float64, T.complex64, T.complex128])
+@pytest.mark.parametrize("shape", [(8, 8), (33, 16), (40, 40), (130, 70), (9, 8, 8)])
+def test_reflections_of_what_is_left_of_equal_columns(shape, dtype):
+    """Behind the first column rounding is left, then of rounding rounding, down to numbers of few digits."""
+    a = T.ones(shape, dtype=dtype)
+    q, r = L.qr(a)
+    one = T.eye(q.shape[-1], dtype=dtype)
+    assert (q @ r - a).abs().max() < 10 * T.finfo(dtype).eps * math.sqrt(a.numel())
+    assert (q.mH @ q - one).abs().max() < 100 * T.finfo(dtype).eps
+    q = L.householder_product(*T.geqrf(a))
+    assert (q.mH @ q - one).abs().max() < 100 * T.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("size", [1e30, 1e-30])
+def test_eigenvalues_whose_squares_leave_the_range(size):
+    for n in (2, 3, 6):
+        a = drawn((4, n, n), T.float32) * size
+        values, vectors = L.eig(a)
+        far = (a.to(T.complex64) @ vectors - vectors * values.unsqueeze(-2)) / size
+        assert far.abs().max() < 1e-4
 
 
 def test_results_lie_as_those_of_pytorch():

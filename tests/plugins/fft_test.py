@@ -119,6 +119,28 @@ def test_several_dimensions():
     assert off(fft.ihfft2(t.real), np.fft.ifft(np.fft.ihfft(x.real), axis=2)) < 1e-14
 
 
+@pytest.mark.parametrize(
+    "shape, dims", [((10, 224, 224), (1, 2)), ((3, 7, 120, 110), (3, 2)), ((9, 30, 40, 50), (1, 2, 3))]
+)
+def test_more_planes_than_a_cache_holds(shape, dims):
+    x = RNG.normal(size=shape) + 1j * RNG.normal(size=shape)
+    places = (
+        adjoin.tensor(x),
+        adjoin.tensor(np.moveaxis(x, 0, -1)).movedim(-1, 0),
+        adjoin.tensor(np.stack([x, x], -1))[..., 0],
+    )
+    for name in ("fftn", "ifftn", "rfftn", "irfftn"):
+        given = x.real if name == "rfftn" else x
+        want = getattr(np.fft, name)(given, axes=dims)
+        for t in places:
+            for dtype, far in ((adjoin.complex128, 1e-13), (adjoin.complex64, 3e-6)):
+                t = t.to(dtype)
+                made = getattr(fft, name)(t.real if name == "rfftn" else t, dim=dims).numpy()
+                assert np.abs(made - want).max() < far * np.abs(want).max()
+    one = adjoin.tensor(x[:1]).expand(shape)
+    assert adjoin.equal(fft.fftn(one, dim=dims)[-1:], fft.fftn(one[:1], dim=dims))
+
+
 def test_sizes_norms_dtypes():
     x = numbers("complex128", 4, 5)
     t = adjoin.tensor(x)

@@ -37,7 +37,7 @@ aj_status* complex_body(void*, aj_call* call) {
     want(re.dtype() == im.dtype(), "real is ", re.dtype(), " and imag is ", im.dtype(),
          "; both must have one dtype");
     Sizes shape = broadcast(re.shape(), im.shape());
-    b.ret(0, view_as_complex(stack({expand(re, shape), expand(im, shape)}, -1)));
+    b.ret(0, view_as_complex(contiguous(stack({expand(re, shape), expand(im, shape)}, -1))));
   });
 }
 
@@ -46,8 +46,10 @@ aj_status* polar_body(void*, aj_call* call) {
     const Tensor& size = b.tensor(0);
     DLDataType common;  // an angle in whole numbers has the digits of the length
     kit::check(kit::env.core->dtype_promote(size.dtype(), b.tensor(1).dtype(), &common));
-    Tensor angle = to(b.tensor(1), common);
-    b.ret(0, complex(size * cos(angle), size * sin(angle)));
+    // Halves are rounded once, behind the products.
+    const DLDataType wide = common == float16 ? float32 : common;
+    const Tensor length = to(size, wide), angle = to(b.tensor(1), wide);
+    b.ret(0, complex(to(length * cos(angle), common), to(length * sin(angle), common)));
   });
 }
 

@@ -92,6 +92,16 @@ Term summed(Term term, const std::map<Label, int>& needed) {
   return term;
 }
 
+// The same beside other operands: of one element there is no sum, which could have another dtype.
+Term summed_beside(Term term, const std::map<Label, int>& needed) {
+  for (size_t i = term.labels.size(); i-- > 0;) {
+    if (term.t.size(int64_t(i)) != 1 || needed.count(term.labels[i])) continue;
+    term.t = select(term.t, int64_t(i), 0);
+    term.labels.erase(term.labels.begin() + long(i));
+  }
+  return summed(std::move(term), needed);
+}
+
 // A size of 1 broadcasts, so it is no partner of a sum; beside a size of 0 it is 0.
 void drop_ones(Term& t, const Term& other) {
   for (size_t i = t.labels.size(); i-- > 0;) {
@@ -108,16 +118,38 @@ void drop_ones(Term& t, const Term& other) {
 
 bool is_whole(const Tensor& t) { return !t.is_floating_point() && !t.is_complex(); }
 
+// Element by element, along the labels of both and those of each.
+Term multiplied(const Term& a, const Term& b) {
+  Labels all = a.labels;
+  for (Label l : b.labels)
+    if (!has(a.labels, l)) all.push_back(l);
+  const auto beside = [&](const Term& term) {
+    Labels own;
+    for (Label l : all)
+      if (has(term.labels, l)) own.push_back(l);
+    Tensor t = in_order(term, own);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!has(term.labels, all[i])) t = unsqueeze(t, int64_t(i));
+    return t;
+  };
+  return {beside(a) * beside(b), all};
+}
+
 // One product: labels of both that are needed later are a batch, the others of both are summed by
 // bmm.
 Term contract(Term a, Term b, const std::map<Label, int>& needed) {
   drop_ones(a, b);
   drop_ones(b, a);
   std::map<Label, int> only_a = needed, only_b = needed;
-  for (Label l : b.labels) only_a[l] = 1;
-  for (Label l : a.labels) only_b[l] = 1;
-  a = summed(std::move(a), only_a);
-  b = summed(std::move(b), only_b);
+  for (Label l : b.labels)
+    if (size_of(b, l) != 1) only_a[l] = 1;
+  for (Label l : a.labels)
+    if (size_of(a, l) != 1) only_b[l] = 1;
+  a = summed_beside(std::move(a), only_a);
+  b = summed_beside(std::move(b), only_b);
+  // Without a sum the operands may have any two dtypes.
+  if (std::ranges::none_of(a.labels, [&](Label l) { return has(b.labels, l) && !needed.count(l); }))
+    return multiplied(a, b);
   // Sums of whole numbers and bools are int64; beside one the other has to be so, too.
   if (is_whole(a.t) && is_whole(b.t) && a.t.dtype() != b.t.dtype()) {
     a.t = to(a.t, int64);
@@ -241,10 +273,12 @@ aj_status* einsum_body(void*, aj_call* call) {
     for (size_t i = 1; i < e.terms.size(); ++i) {
       std::map<Label, int> needed = needed_out;
       for (size_t j = i + 1; j < e.terms.size(); ++j)
-        for (Label l : e.terms[j].labels) needed[l] = 1;
+        for (Label l : e.terms[j].labels)
+          if (size_of(e.terms[j], l) != 1) needed[l] = 1;
       made = contract(std::move(made), e.terms[i], needed);
     }
-    made = summed(std::move(made), needed_out);
+    const bool alone = e.terms.size() == 1;
+    made = alone ? summed(std::move(made), needed_out) : summed_beside(std::move(made), needed_out);
     Sizes shape;
     for (Label l : e.out) {
       shape.push_back(e.sizes[l]);

@@ -569,7 +569,7 @@ def _late(name, module):
 
 def _chalf(self, memory_format=None):
     """The same numbers as complex halves."""
-    return self.to(_C.complex32)
+    return self.to(_C.complex32) if memory_format is None else self.to(_C.complex32, memory_format=memory_format)
 
 
 def _make_wrapper_subclass(*args, **kwargs):

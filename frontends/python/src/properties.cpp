@@ -59,7 +59,9 @@ PyObject* always_none(PyObject*, void*) { Py_RETURN_NONE; }
 PyObject* wrap_new(aj_tensor* t) { return t ? wrap(t) : nullptr; }
 
 PyObject* get_matrix_transpose(PyObject* self, void*) {
-  return wrap_new(call_row(transpose_row, tensor_of(self), -2, -1));
+  aj_tensor* t = tensor_of(self);
+  if (t->dl.ndim == 0) return Py_NewRef(self);  // a number is its own
+  return wrap_new(call_row(transpose_row, t, -2, -1));
 }
 
 PyObject* get_transpose(PyObject* self, void*) {

@@ -7,13 +7,21 @@
 
 namespace adjoin::cpu {
 
+// alpha * b. A complex 1 leaves both parts as they are, of which one may be infinite.
+template <class T>
+T scaled(T alpha, T b) {
+  if constexpr (kit::is_complex<T>)
+    if (alpha.re == 1 && alpha.im == 0) return b;
+  return kit::scalar::Mul()(alpha, b);
+}
+
 // a[j] += alpha * b[j]
 void add_row(float* a, const float* b, float alpha, int64_t n);
 void add_row(double* a, const double* b, double alpha, int64_t n);
 template <class T>
 void add_row(T* a, const T* b, T alpha, int64_t n) {
   using namespace kit::scalar;
-  for (int64_t j = 0; j < n; ++j) a[j] = Add()(a[j], Mul()(alpha, b[j]));
+  for (int64_t j = 0; j < n; ++j) a[j] = Add()(a[j], scaled(alpha, b[j]));
 }
 
 // The numbers from `first` on of those of n that are true; room for 8 more is written.
@@ -44,12 +52,12 @@ void add_singles(T* to, const T* from, const int64_t* index, int64_t n, T alpha)
     T add[several];
     for (int64_t j = 0; j < several; ++j) {
       at[j] = to + index[k + j];
-      add[j] = Mul()(alpha, from[k + j]);
+      add[j] = scaled(alpha, from[k + j]);
     }
 #pragma GCC unroll 8
     for (int64_t j = 0; j < several; ++j) *at[j] = Add()(*at[j], add[j]);
   }
-  for (; k < n; ++k) to[index[k]] = Add()(to[index[k]], Mul()(alpha, from[k]));
+  for (; k < n; ++k) to[index[k]] = Add()(to[index[k]], scaled(alpha, from[k]));
 }
 
 inline void prefetch_row(const void* row, int64_t bytes) {
@@ -86,7 +94,7 @@ void add_rows(T* to, int64_t outer, int64_t size, int64_t inner, const T* from,
       for (int64_t k = 0; k < n; ++k) {
         if (k + ahead < n) __builtin_prefetch(base + index[k + ahead], 1);
         int64_t r = index[k];
-        if (r >= lo && r < hi && r != skip) base[r] = Add()(base[r], Mul()(alpha, source[k]));
+        if (r >= lo && r < hi && r != skip) base[r] = Add()(base[r], scaled(alpha, source[k]));
       }
       return;
     }

@@ -315,6 +315,13 @@ HWY_INLINE void turn_blocks(D d, V* x) {
   }
 }
 
+// Of the lines that come next what lies where element j is, a cache line of each.
+template <class T>
+HWY_INLINE void fetch(const Lines<T>& lines, int64_t j) {
+  if (lines.next == 0 || j % (32 / int64_t(sizeof(T))) != 0) return;
+  for (int i = 0; i < lines.count; ++i) __builtin_prefetch(lines.at[i] + lines.next + 2 * j, 0, 2);
+}
+
 template <class T>
 void load(const Lines<T>& from, int64_t n, bool swapped, T* to) {
   const hn::ScalableTag<T> d;
@@ -340,6 +347,7 @@ void load(const Lines<T>& from, int64_t n, bool swapped, T* to) {
   if (from.stride == 2)
     for (; j + kSide<T> / 2 <= n; j += kSide<T> / 2, to += kSide<T> / 2 * W) {
       V x[kSide<T>];
+      fetch(from, j);
 #pragma GCC unroll 4
       for (int r = 0; r < kSide<T>; ++r) {
         T* some[kMostLanes];
@@ -382,6 +390,7 @@ void store(const T* from, int64_t n, bool swapped, T scale, const Lines<T>& to) 
   if (to.stride == 2 && to.count == L)
     for (; j + kSide<T> / 2 <= n; j += kSide<T> / 2, from += kSide<T> / 2 * W) {
       V x[kSide<T>];
+      fetch(to, j);
 #pragma GCC unroll 2
       for (int r = 0; r < kSide<T>; r += 2) {
         x[r] = hn::Mul(hn::Load(d, from + r / 2 * W + re), by);

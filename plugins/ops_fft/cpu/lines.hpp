@@ -14,6 +14,8 @@ struct Lines {
   int64_t stride;  // from an element to the next one of its line
   int count;
   bool beside;  // each line begins one complex number behind the line before
+  // From a line to the one that comes so many lanes later, if it is to be in the cache by then.
+  int64_t next = 0;
 };
 
 template <class T>

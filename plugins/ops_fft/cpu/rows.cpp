@@ -3,6 +3,7 @@
 #include <adjoin/kit/parallel.hpp>
 #include <adjoin/kit/view.hpp>
 #include <algorithm>
+#include <array>
 
 #include "offers.hpp"
 #include "transform.hpp"
@@ -31,19 +32,69 @@ struct Numbers {
 // Along dimension d. The shape is what both have in common but in that dimension.
 template <class T>
 void along(Kind kind, int64_t d, int64_t n, const Numbers<T>& in, const Numbers<T>& out,
-           bool forward, double scale) {
-  Job<T> job{kind, n,       in.at,   out.at, in.strides[size_t(d)], out.strides[size_t(d)],
-             {},   forward, T(scale)};
+           bool forward, double scale, bool cold) {
+  Job<T> job{kind, n,       in.at,    out.at, in.strides[size_t(d)], out.strides[size_t(d)],
+             {},   forward, T(scale), cold};
   for (size_t i = 0; i < in.shape.size(); ++i)
     if (int64_t(i) != d) job.others.push_back({in.shape[i], in.strides[i], out.strides[i]});
   fft::run(std::move(job));
 }
 
-// Complex numbers, along all dimensions of the list; in place but for the first.
+// What a core's second cache holds beside a plan.
+constexpr int64_t kCached = int64_t(512) << 10;
+constexpr int64_t kFewBlocks = 8;
+
+template <class T, size_t N>
+int64_t bytes_of(const std::array<Numbers<T>, N>& arrays) {
+  int64_t most = 0;
+  for (const Numbers<T>& one : arrays) {
+    int64_t numbers = 2;
+    for (int64_t size : one.shape) numbers *= size;
+    most = std::max(most, numbers * int64_t(sizeof(T)));
+  }
+  return most;
+}
+
+// Complex numbers, along all dimensions of the list; in place but for the first. cold: `in` is not
+// in the cache.
 template <class T>
-void along_all(Span dims, Numbers<T> in, const Numbers<T>& out, bool forward, double scale) {
-  for (size_t i = dims.size(); i-- > 0; scale = 1, in = out)
-    along(Kind::complex, dims[i], in.shape[size_t(dims[i])], in, out, forward, scale);
+void along_all(Span dims, Numbers<T> in, const Numbers<T>& out, bool forward, double scale,
+               bool cold) {
+  const bool large = bytes_of(std::array{out}) > kCached;
+  for (size_t i = dims.size(); i-- > 0; scale = 1, in = out, cold = large)
+    along(Kind::complex, dims[i], in.shape[size_t(dims[i])], in, out, forward, scale, cold);
+}
+
+// The same places of several arrays, `count` from `first` on in dimension d.
+template <class T, size_t N>
+std::array<Numbers<T>, N> part(std::array<Numbers<T>, N> arrays, size_t d, int64_t first,
+                               int64_t count) {
+  for (Numbers<T>& one : arrays) one.at += first * one.strides[d], one.shape[d] = count;
+  return arrays;
+}
+
+// Does f(arrays, cold) for parts that stay in the cache from one dimension of the list to the next:
+// cut along a dimension that lies outside of all of these, if there is one.
+template <class T, size_t N, class F>
+void in_blocks(Span dims, const std::array<Numbers<T>, N>& arrays, const F& f) {
+  const int64_t bytes = bytes_of(arrays);
+  const bool cold = bytes > kCached;
+  size_t outer = 0;
+  const Numbers<T>& last = arrays.back();
+  for (size_t i = 1; i < last.shape.size(); ++i)
+    if (last.shape[i] > 1 && (last.shape[outer] == 1 || last.strides[i] > last.strides[outer]))
+      outer = i;
+  if (dims.size() < 2 || !cold) return f(arrays, cold);
+  for (const Numbers<T>& one : arrays)
+    for (int64_t d : dims)
+      if (one.strides[outer] < one.strides[size_t(d)] * one.shape[size_t(d)])
+        return f(arrays, cold);
+  const int64_t size = last.shape[outer], step = std::max<int64_t>(1, kCached * size / bytes);
+  const int64_t blocks = (size + step - 1) / step;
+  if (blocks < kFewBlocks) return f(arrays, cold);
+  parallel_for(blocks, 1, [&](int64_t lo, int64_t hi) {
+    for (; lo < hi; ++lo) f(part(arrays, outer, lo * step, std::min(step, size - lo * step)), cold);
+  });
 }
 
 // By somebody's library, where one is there and the problem is one that it can be told.
@@ -82,9 +133,12 @@ void c2c(Args args) {
     if (elsewhere<T>(AJ_FFT_COMPLEX, dims, dims.empty() ? 0 : x.size(dims.back()), x, y,
                      args.flag(2), args.real(3)))
       return;
-    if (!dims.empty()) return along_all(dims, in, out, args.flag(2), args.real(3));
+    if (!dims.empty())
+      return in_blocks(dims, std::array{in, out}, [&](const auto& some, bool cold) {
+        along_all(dims, some[0], some[1], args.flag(2), args.real(3), cold);
+      });
     for (Numbers<T>* one : {&in, &out}) one->shape.push_back(1), one->strides.push_back(2);
-    along(Kind::complex, int64_t(in.shape.size()) - 1, 1, in, out, true, args.real(3));
+    along(Kind::complex, int64_t(in.shape.size()) - 1, 1, in, out, true, args.real(3), false);
   });
 }
 
@@ -128,8 +182,11 @@ void r2c(Args args) {
       if (!args.flag(2)) mirror(dims, out);
       return;
     }
-    along(Kind::to_half, last, n, Numbers<T>(x), out, forward, args.real(4));
-    along_all(dims.first(dims.size() - 1), half, half, forward, 1);
+    in_blocks(dims, std::array{Numbers<T>(x), half}, [&](const auto& some, bool cold) {
+      along(Kind::to_half, last, n, some[0], some[1], forward, args.real(4), cold);
+      cold = bytes_of(std::array{some[1]}) > kCached;
+      along_all(dims.first(dims.size() - 1), some[1], some[1], forward, 1, cold);
+    });
     if (!args.flag(2)) mirror(dims, out);
   });
 }
@@ -143,15 +200,17 @@ void c2r(Args args) {
     Span dims = args.ints(1);
     const bool forward = args.flag(3);
     if (elsewhere<T>(AJ_FFT_FROM_HALF, dims, args.integer(2), x, y, forward, args.real(4))) return;
-    std::unique_ptr<aj_tensor, decltype(core().release)> between(nullptr, core().release);
-    if (dims.size() > 1) {
-      between.reset(new_tensor(x.device(), x.dtype(), x.shape()));
-      const TensorView whole(between.get());
-      along_all(dims.first(dims.size() - 1), Numbers<T>(x), Numbers<T>(whole), forward, 1);
-      x = whole;
-    }
-    along(Kind::from_half, dims.back(), args.integer(2), Numbers<T>(x), Numbers<T>(y), forward,
-          args.real(4));
+    const auto to_real = [&](const Numbers<T>& in, const Numbers<T>& out) {
+      along(Kind::from_half, dims.back(), args.integer(2), in, out, forward, args.real(4), false);
+    };
+    if (dims.size() == 1) return to_real(Numbers<T>(x), Numbers<T>(y));
+    const std::unique_ptr<aj_tensor, decltype(core().release)> between(
+        new_tensor(x.device(), x.dtype(), x.shape()), core().release);
+    const std::array whole{Numbers<T>(x), Numbers<T>(TensorView(between.get())), Numbers<T>(y)};
+    in_blocks(dims, whole, [&](const auto& some, bool cold) {
+      along_all(dims.first(dims.size() - 1), some[0], some[1], forward, 1, cold);
+      to_real(some[1], some[2]);
+    });
   });
 }
 

@@ -156,6 +156,7 @@ void run(Job<T> job) {
   // Columns beside each other end with their row.
   const int64_t a_row = (inner.size + most - 1) / most;
   const int64_t groups = beside ? outer * a_row : (lines + most - 1) / most;
+  const bool ahead = job.cold && grouped && !beside;
   const int64_t grain = std::max<int64_t>(1, (int64_t(1) << 15) / (most * job.n));
   kit::parallel_for(groups, grain, [&](int64_t lo, int64_t hi) {
     for (; lo < hi; ++lo) {
@@ -166,6 +167,10 @@ void run(Job<T> job) {
       }
       Lines<T> from{{}, job.in_stride, int(end - first), beside}, to = from;
       to.stride = job.out_stride;
+      if (ahead && lo + 1 < groups) {
+        from.next = most * inner.in;
+        to.next = job.in == job.out ? 0 : most * inner.out;
+      }
       for (int64_t line = first; line < end; ++line) {
         int64_t rest = line, in = 0, out = 0;
         for (size_t d = job.others.size(); d-- > 0;) {

@@ -26,6 +26,7 @@ struct Job {
   std::vector<Dim> others;
   bool forward;
   T scale;
+  bool cold;  // `in` is not in the cache
 };
 template <class T>
 void run(Job<T> job);

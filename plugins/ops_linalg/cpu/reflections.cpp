@@ -89,9 +89,14 @@ void panel(T* a, int64_t ld, int64_t m, int64_t n, T* tau) {
   constexpr int64_t L = kLanes<T>;
   for (int64_t j = 0; j < std::min(m, n); ++j) {
     T* v = a + j * ld + j;
-    const T alpha = *v, rest = length(v + 1, m - j - 1);
+    T alpha = *v, rest = length(v + 1, m - j - 1), unit = 1;
     tau[j] = 0;
     if (rest == 0) continue;
+    if (std::hypot(alpha, rest) < kit::factor::kShort<T>) {
+      unit = kit::factor::kShort<T>;
+      for (int64_t i = 0; i < m - j; ++i) v[i] /= unit;
+      alpha = *v, rest = length(v + 1, m - j - 1);
+    }
     const T beta = -std::copysign(std::hypot(alpha, rest), alpha), scale = T(1) / (alpha - beta);
     tau[j] = (beta - alpha) / beta;
     if (std::isnormal(scale) && std::isnormal(alpha - beta))
@@ -105,7 +110,7 @@ void panel(T* a, int64_t ld, int64_t m, int64_t n, T* tau) {
     int64_t k = j + 1;
     for (; k + 4 <= n; k += 4) reflect<4>(v, tau[j], a + k * ld + j, ld, m - j);
     for (; k < n; ++k) reflect<1>(v, tau[j], a + k * ld + j, ld, m - j);
-    *v = beta;
+    *v = beta * unit;
   }
 }
 

@@ -25,6 +25,7 @@ struct Reflections {
   int64_t m, n, ld;
 
   static constexpr int64_t L = kLanes<T>;
+  static constexpr T kShort = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
   HWY_INLINE T* at(int64_t i, int64_t j) const { return w + (i * ld + j) * L; }
 
   // Lengths of column j from row j on, and from the row below on; no square leaves the range.
@@ -39,8 +40,7 @@ struct Reflections {
     }
     const auto total = hn::MulAdd(first, first, sum);
     rest = hn::Sqrt(sum), all = hn::Sqrt(total);
-    constexpr T least = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
-    const auto far = hn::Or(hn::Lt(sum, hn::Set(d, least)), hn::Gt(total, hn::Set(d, 1 / least)));
+    const auto far = hn::Or(hn::Lt(sum, hn::Set(d, kShort)), hn::Gt(total, hn::Set(d, 1 / kShort)));
     if (HWY_LIKELY(hn::AllFalse(d, far))) return;
     most = hn::Max(most, hn::Abs(first));
     const auto none = hn::Or(hn::Eq(most, hn::Zero(d)),
@@ -54,6 +54,17 @@ struct Reflections {
     const auto x = hn::Div(first, unit);
     rest = hn::IfThenElse(far, hn::Mul(unit, hn::Sqrt(scaled)), rest);
     all = hn::IfThenElse(far, hn::Mul(unit, hn::Sqrt(hn::MulAdd(x, x, scaled))), all);
+  }
+  // Column j in units of what it returns: 1, or less where its elements are so small that they have
+  // few digits, of which no reflection is made.
+  HWY_INLINE Vec<T> lengthen(int64_t j, Vec<T> all) const {
+    const Tag<T> d;
+    const auto one = hn::Set(d, T(1)), less = hn::Set(d, kShort);
+    const auto few = hn::Lt(all, less);
+    if (HWY_LIKELY(hn::AllFalse(d, few))) return one;
+    const auto more = hn::IfThenElse(few, hn::Set(d, 1 / kShort), one);
+    for (int64_t i = j; i < m; ++i) hn::Store(hn::Mul(hn::Load(d, at(i, j)), more), d, at(i, j));
+    return hn::IfThenElse(few, less, one);
   }
   // Columns k ... k + wide - 1 of `to` are reflected by w's column j, whose first element counts
   // as 1.
@@ -92,6 +103,8 @@ struct Reflections {
     for (int64_t j = 0; j < std::min(m, n); ++j) {
       Vec<T> all, rest;
       lengths(j, all, rest);
+      const auto unit = lengthen(j, all);
+      if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(unit, hn::Set(d, T(1)))))) lengths(j, all, rest);
       const auto alpha = hn::Load(d, at(j, j));
       const auto done = hn::Eq(rest, hn::Zero(d));
       const auto beta = hn::IfThenElse(done, alpha, hn::Neg(hn::CopySign(all, alpha)));
@@ -100,7 +113,7 @@ struct Reflections {
           done, hn::Zero(d), hn::Div(hn::Sub(beta, alpha), hn::IfThenElse(done, one, beta)));
       const Divisor<T> by(hn::IfThenElse(done, one, hn::Sub(alpha, beta)));
       for (int64_t i = j + 1; i < m; ++i) hn::Store(by(hn::Load(d, at(i, j))), d, at(i, j));
-      hn::Store(beta, d, at(j, j));
+      hn::Store(hn::Mul(beta, unit), d, at(j, j));
       hn::Store(tau, d, taus + j * L);
       reflect_all(j, tau, w, ld, j + 1, n);
     }

@@ -193,7 +193,6 @@ RULES = [
     Rule("less: a dtype for one number", "is looked at even if nothing is there to compute", "less", ours("complex numbers have no order", one_number)),
     Rule("less: diff of order 0", "is looked at even if nothing is there to compute", "less", ours("out of range", lambda d: arguments(d).get(1) == 0, "diff")),
     Rule("less: tensordot of a size 1", "`tensordot` of a size 1 with another size", "less", ours("the .* sizes? to sum over differ", one_of_several, "tensordot")),
-    Rule("less: mT of a number", "`mT` of a tensor without dimensions", "less", ours("out of range for 0 dimensions", lambda d: re.search(r"\.(mT|mH|H|adjoint\(\))", failed_step(d)))),
     Rule("less: detach_ of views", "`detach_` of a view", "less", ours("a view shares its history with its base", lambda d: True, "detach")),
     Rule("less: powers of bools", "`pow` of bools", "less", ours("pow: .*no cpu kernel for bool", lambda d: all(x.dtype == torch.bool for x in given(d)), "pow|float_power|**|**=")),
     Rule("less: a number beyond 64 bits", "A number beyond 64 bits is an", "less", ours("is too large for 64 bits", lambda d: any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in arguments(d).values()))),

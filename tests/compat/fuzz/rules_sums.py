@@ -265,7 +265,7 @@ RULES = [
     Rule("other: variances beyond the range", "whose squares are beyond", "value", also(named("var std var_mean std_mean"), also(beyond_the_range, each(lambda a, b: not finite(a) and not finite(b))))),
     Rule("other: places of quantiles", "the place of a quantile", "value", also(named("quantile nanquantile"), verified)),
     Rule("other: sums of nothing in einsum", "where a size of 1 meets one of 0", "dtype", also(named("einsum"), lambda d: of_whole_numbers(d) and any(x.numel() == 0 for x in given(d)))),
-    Rule("other: sums of nothing in einsum", "where a size of 1 meets one of 0", "value", also(named("einsum"), also(lambda d: any(x.numel() == 0 for x in given(d)), also(of_not_finite, each(lambda a, b: a == 0))))),
+    Rule("other: infinities beside nothing in einsum", "where a size of 1 meets one of 0", "value", also(named("einsum"), also(lambda d: any(x.numel() == 0 for x in given(d)), also(of_not_finite, each(lambda a, b: a == 0))))),
     Rule("other: means beside deviations", "means beside `std_mean` and `var_mean`", "value", also(named("std_mean var_mean"), means_of_infinities)),
     Rule("other: logarithms of complex numbers", "`logcumsumexp` of complex numbers", "value", also(named("logcumsumexp"), lambda d: each(same_angle)(d) or weightless(d))),
     Rule("other: batch_norm of a constant", "`batch_norm` subtracts the mean", "value", also(named("batch_norm instance_norm group_norm layer_norm"), verified)),

@@ -584,3 +584,11 @@ def test_to_sparse_keeps_the_sparse_dimensions_or_refuses():
     assert s.to_sparse() is s and s.to_sparse(2).sparse_dim() == 2
     with pytest.raises(RuntimeError, match="dense dimensions"):
         s.to_sparse(1)
+
+
+@pytest.mark.parametrize("dtype", [adjoin.complex64, adjoin.complex128])
+def test_infinite_parts_stay_apart(dtype):
+    x = adjoin.tensor([[0, complex(0, -math.inf)], [complex(math.inf, 2), 0]], dtype=dtype)
+    for layout in (adjoin.sparse_coo, adjoin.sparse_csr, adjoin.sparse_csc):
+        made = x.to_sparse(layout=layout).to_dense()
+        assert adjoin.equal(made.real, x.real) and adjoin.equal(made.imag, x.imag)

@@ -191,6 +191,8 @@ def test_the_adjoint_of_a_stack_is_asked_for_as_mh():
     for x in (aj.ones(2, 1, 2), aj.ones(3)):
         with pytest.raises(RuntimeError, match="H: only supported on matrices, this tensor has"):
             _ = x.H
+    number = aj.tensor(3j)
+    assert number.mT is number and aj.ones(2, 1, 3).mT.shape == (2, 3, 1)
     assert aj.ones(2, 3).H.shape == (3, 2) and aj.tensor(1j).H.item() == -1j and aj.ones(2, 1, 2).mH.shape == (2, 2, 1)
 
 

@@ -124,6 +124,19 @@ def test_ops_compute_in_float32_and_give_the_dtype_back(name):
     assert x.mul_(2.0) is x and x.tolist() == [1, 2, 8]
 
 
+def test_polar_halves_are_rounded_once():
+    """In any order of memory: what is permuted, too."""
+    rng = np.random.default_rng(5)
+    size, angle = (rng.uniform(0.1, 8, (3, 4, 2)).astype("float16") for _ in range(2))
+    wide = size.astype("float64") * np.exp(1j * angle.astype("float64"))
+    for order in ((0, 1, 2), (2, 1, 0)):
+        x, y = (adjoin.tensor(a.transpose(order)).permute(order) for a in (size, angle))
+        made = adjoin.polar(x, y)
+        assert made.dtype is adjoin.complex32
+        for part, wanted in ((made.real, wide.real), (made.imag, wide.imag)):
+            assert (np.array(part.tolist()) == wanted.astype("float16").astype("float64")).mean() > 0.9
+
+
 def test_complex32_computes_and_has_halves_as_parts():
     z = adjoin.tensor([1 + 2j, 3 - 4j], dtype=adjoin.complex32)
     assert adjoin.chalf is adjoin.complex32 and z.dtype.itemsize == 4 and z.is_complex()

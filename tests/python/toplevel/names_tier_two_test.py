@@ -151,6 +151,8 @@ def test_typed_storages():
 
 def test_methods():
     assert adjoin.ones(2).chalf().dtype is adjoin.complex32
+    stack = adjoin.zeros(1, 2, 3, 4, dtype=adjoin.complex32)
+    assert stack.chalf() is stack and stack.chalf(memory_format=adjoin.channels_last).stride() == (24, 1, 8, 2)
     assert adjoin.eye(2).to_sparse_coo().layout is adjoin.sparse_coo
     for removed in (adjoin.lstsq, adjoin.ones(2, 2).lstsq, adjoin.ones(2, 2).symeig, adjoin.solve):
         with pytest.raises(RuntimeError, match="now removed.*linalg"):

@@ -14,20 +14,20 @@ class Recorded:
     name = "recorded"
 
     def __init__(self, seed):
-        self.seed, self.told = seed, ""
+        self.seed, self.shown = seed, ""
 
     def differences(self):
         try:
             Program(self.seed).run()
         except AssertionError as error:
-            self.told = str(error)
-            if "detach_: a view shares its history" in self.told:  # of a reshape that copied, see differences.md
+            self.shown = str(error)
+            if "detach_: a view shares its history" in self.shown:  # of a reshape that copied, see differences.md
                 return []
             return ["the program above differs"]
         return []
 
     def text(self):
-        return f"Program({self.seed}):\n{self.told}"
+        return f"Program({self.seed}):\n{self.shown}"
 
 
 def step(d, live):
