@@ -14,10 +14,6 @@ class detect_anomaly:
             stacklevel=2,
         )
         self._flags = 1 | (2 if check_nan else 0)
-        warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
-            stacklevel=2,
-        )
 
     def __enter__(self):
         self._old = _C.set_anomaly_mode(self._flags)
