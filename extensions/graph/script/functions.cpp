@@ -335,6 +335,8 @@ Value math2(Call& c) {
 }
 double two(double x) { return std::log2(x > 0 ? x : NAN); }
 double ten(double x) { return std::log10(x > 0 ? x : NAN); }
+double radians(double x) { return x * (M_PI / 180); }
+double degrees(double x) { return x * (180 / M_PI); }
 Value is_nan(Call& c) { return bool(std::isnan(real(c.at(0), "isnan"))); }
 Value is_inf(Call& c) { return bool(std::isinf(real(c.at(0), "isinf"))); }
 Value is_finite(Call& c) { return bool(std::isfinite(real(c.at(0), "isfinite"))); }
@@ -359,6 +361,7 @@ Value make_tensor(Call& c) {
   return t;
 }
 Value is_tensor(Call& c) { return is<Tensor>(c.at(0)); }
+Value default_dtype(Call&) { return core().default_dtype(); }
 Value grad_enabled(Call&) { return autograd().grad_mode() != 0; }
 Value make_device(Call& c) {
   if (is<DLDevice>(c.at(0))) return c.at(0);
@@ -454,6 +457,8 @@ constexpr Entry functions[] = {
     {"math.gamma", math<std::tgamma>},
     {"math.lgamma", math<std::lgamma>},
     {"math.fabs", math<std::fabs>},
+    {"math.radians", math<radians>},
+    {"math.degrees", math<degrees>},
     {"math.floor", rounded<-1>},
     {"math.ceil", rounded<1>},
     {"math.trunc", rounded<0>},
@@ -471,6 +476,7 @@ constexpr Entry functions[] = {
     {"tensor", make_tensor},
     {"is_tensor", is_tensor},
     {"is_grad_enabled", grad_enabled},
+    {"get_default_dtype", default_dtype},
     {"device", make_device},
     {"numel", numel},
     {"finfo", float_info},

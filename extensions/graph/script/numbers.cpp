@@ -186,10 +186,12 @@ bool of_sequences(char op, const Value& a, const Value& b, Value* out) {
   if (op == '+') {
     if (is<std::string>(a) && is<std::string>(b))
       return *out = std::get<std::string>(a) + std::get<std::string>(b), true;
-    if (!(holds<List>(a) && holds<List>(b)) && !(holds<Tuple>(a) && holds<Tuple>(b))) return false;
+    const auto several = [](const Value& v) { return holds<List>(v) || holds<Tuple>(v); };
+    if (!several(a) || !several(b)) return false;
     std::vector<Value> all = items_of(a);
     for (Value& v : items_of(b)) all.push_back(std::move(v));
-    *out = holds<List>(a) ? list(std::move(all)) : tuple(std::move(all));
+    const bool both = holds<Tuple>(a) && holds<Tuple>(b);  // else a list, as TorchScript makes one
+    *out = both ? tuple(std::move(all)) : list(std::move(all));
     return true;
   }
   if (op != '*') return false;

@@ -141,6 +141,25 @@ Value nonzero(Call& c) {
   return as_tuple && truth(*as_tuple) ? call_named(".unbind", {found, int64_t(1)}) : found;
 }
 Value fill(Call& c) { return call_named("fill_", c.args); }
+// squeeze_ and its kin: the tensor itself takes the shape and strides of a view.
+Value take_view(Call& c) {
+  const Tensor t = self(c);
+  std::string name(c.who);
+  name = "." + name.substr(name[0] == '.', name.size() - 1 - (name[0] == '.'));
+  if (t.requires_grad())
+    raise_as("RuntimeError", AJ_PRECONDITION, name.substr(1), "_: a tensor that requires grad ",
+             "keeps its shape in a program; use ", name.substr(1), "() and the result");
+  const Value made = call_named(name.c_str(), c.args, c.named);
+  const Tensor& view = std::get<Tensor>(made);
+  void* data;
+  uint64_t bytes, offset, id;
+  check(core().tensor_storage(view.get(), &data, &bytes, &offset, &id));
+  const int64_t item = view.dtype().bits * view.dtype().lanes / 8;
+  core().tensor_bump_version(t.get());
+  check(core().tensor_set(t.get(), t.get(), int64_t(offset) / item, int32_t(view.ndim()),
+                          view.get()->dl.shape, view.get()->dl.strides));
+  return c.at(0);
+}
 Value length_of(Call& c) { return length(c.at(0)); }
 
 struct Entry {
@@ -158,6 +177,13 @@ constexpr Entry table[] = {
     {"tolist", to_list},
     {"detach", detach},
     {"requires_grad_", requires_grad},
+    {"squeeze_", take_view},
+    {"unsqueeze_", take_view},
+    {"t_", take_view},
+    {"transpose_", take_view},
+    {"swapaxes_", take_view},
+    {"swapdims_", take_view},
+    {"as_strided_", take_view},
     {"backward", backward},
     {"is_contiguous", is_contiguous},
     {"is_floating_point", is_floating},

@@ -1,6 +1,9 @@
 """tests/python/graph/script_types_test.py: what cannot be right is refused when a function is scripted, at its line; what can be is not."""
 
 import enum
+import math
+import numbers
+from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Tuple  # noqa: UP035
 
 import adjoin
@@ -328,6 +331,54 @@ def lists(x: List[Tensor], n: List[int]):  # noqa: UP006
     return out, x[1:] + x[:1], [k for k in n if k > 1]
 
 
+def of_many(x: Tensor, y: Tensor):
+    grid = adjoin.meshgrid(x[0], y[0], indexing="ij")
+    return (
+        adjoin.einsum("i j, i k -> j k", x, y), adjoin.block_diag(x, y), adjoin.cartesian_prod(x[0], y[0]),
+        adjoin.einsum("i j, i k -> j k", [x, y]), adjoin.chain_matmul(x, y.t(), x), grid[0] + grid[1],
+    )  # fmt: skip
+
+
+def of_a_number_or_several(size: List[int], x: Tensor, fill: List[float] | None = None):  # noqa: UP006
+    if isinstance(size, numbers.Number):
+        size = (int(size), int(size))
+    elif isinstance(size, (tuple, list)) and len(size) == 1:
+        size = (size[0], size[0])
+    if fill is None:
+        fill = [0.5 for _ in size]
+    if len(fill) != len(size):
+        fill = [fill[0]] * len(size)
+    return adjoin.zeros((1, 2) + size).shape, size, fill, (x, x) * len(size)
+
+
+def becomes_another(x: Tensor):
+    parts: List[List[Tensor]] = []  # noqa: UP006
+    for _ in range(2):
+        parts.append([t for t in [x, x + 1]])
+    parts = [adjoin.cat(p) for p in parts]
+    return parts
+
+
+def asks_what_it_is(x, fill: int):
+    if isinstance(x, adjoin.Tensor):
+        fill = [float(fill)] * 2
+    return fill
+
+
+def ordered(x: Tensor):
+    found: Dict[str, Tensor] = OrderedDict()  # noqa: UP006
+    found["b"], found["a"] = x, x + 1
+    return list(found.keys()), math.radians(x.sum().item()), math.degrees(0.25), adjoin.get_default_dtype()
+
+
+def views_in_place(x: Tensor):
+    y = x + 0
+    same = y
+    y.unsqueeze_(0).transpose_(0, 2)
+    z = (x * 2).t_().unsqueeze_(-1)
+    return same, z, z.squeeze_().shape
+
+
 def commented_well(x, n):
     # type: (Tensor, Optional[int]) -> List[Tensor]
     out = []  # type: List[Tensor]
@@ -340,7 +391,8 @@ x = adjoin.ones(2, 3)
 WELL = [
     (refined, (x, 2, x)), (refined, (None, 2, x)), (refined, (x, None, x)), (refined_by_assert, (x,)), (of_a_union, (x,)),
     (of_a_union, ("abc",)), (one_of_two, (1,)), (anything, (x,)), (later, (4,)), (walked, (3,)), (known_by_annotation, (1,)), (known_by_annotation, (2,)), (given_a_tuple, (x,)), (until, (9,)), (raises, (2,)),
-    (pairs, ({"a": x},)), (of_parts, (Pair(1, x), Colour.RED, Point(4))), (lists, ([x, x + 1], [1, 2])), (commented_well, (x, 3)),
+    (pairs, ({"a": x},)), (of_parts, (Pair(1, x), Colour.RED, Point(4))), (lists, ([x, x + 1], [1, 2])), (commented_well, (x, 3)), (of_many, (x, x + 1)), (ordered, (x,)), (views_in_place, (x,)),
+    (becomes_another, (x,)), (asks_what_it_is, (x, 3)),
 ]  # fmt: skip
 
 
@@ -352,6 +404,17 @@ def told(value):
 def test_what_is_right_is_let_through(at):
     f, given = WELL[at]
     assert told(jit.script(f)(*given)) == told(f(*given))
+
+
+def test_lists_that_were_tuples_and_numbers_are_told_apart_while_compiling():
+    f = jit.script(of_a_number_or_several)
+    assert [list(part) for part in f([4], x)[:3]] == [[1, 2, 4, 4], [4, 4], [0.5, 0.5]]
+    assert [list(part) for part in f([4, 5], x, [0.1])[:3]] == [[1, 2, 4, 5], [4, 5], [0.1, 0.1]]
+
+
+def test_a_shape_is_not_changed_in_place_where_a_gradient_is_wanted():
+    with pytest.raises(RuntimeError, match=r"unsqueeze_: a tensor that requires grad keeps its shape"):
+        jit.script(views_in_place)(adjoin.ones(2, 3, requires_grad=True))
 
 
 class Net(nn.Module):

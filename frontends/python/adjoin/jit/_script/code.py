@@ -24,7 +24,7 @@ def sign(kind):
 OPERATORS = {name: sign(kind) for kind, name in {**BINARY, **COMPARE}.items()}
 SIGNS = {"neg": "-", "pos": "+", "invert": "~", "not": "not "}
 CALLED = {"to_list": "list", "to_tuple": "tuple", "to_dict": "dict", "power": "pow", "device": "torch.device"}
-OURS = ("tensor", "is_tensor", "is_grad_enabled", "numel", "finfo", "iinfo")
+OURS = ("tensor", "is_tensor", "is_grad_enabled", "get_default_dtype", "numel", "finfo", "iinfo")
 KINDS = {"Tensor": "torch.Tensor", "dtype": "torch.dtype", "device": "torch.device"}
 
 

@@ -1,6 +1,7 @@
 """adjoin.jit._script.names: what a name of Python's stands for in a program: an op, a builtin, a function, a class, a constant."""
 
 import builtins
+import collections
 import math
 import operator
 import types
@@ -12,7 +13,7 @@ OP, METHOD = type(adjoin.add), type(adjoin.Tensor.add)
 _SPACES = {"adjoin": "", "adjoin.nn.functional": "nn::"}
 _PYTHON = {
     len: "len", range: "range", enumerate: "enumerate", zip: "zip", int: "int", float: "float", bool: "bool", str: "str",
-    complex: "complex", repr: "repr", list: "to_list", tuple: "to_tuple", dict: "to_dict", abs: "abs", min: "min",
+    complex: "complex", repr: "repr", list: "to_list", tuple: "to_tuple", dict: "to_dict", collections.OrderedDict: "to_dict", abs: "abs", min: "min",
     max: "max", sum: "sum", any: "any", all: "all", sorted: "sorted", reversed: "reversed", round: "round",
     divmod: "divmod", pow: "power", ord: "ord", chr: "chr", hex: "hex", bin: "bin", oct: "oct", print: "print",
     hasattr: "hasattr", getattr: "getattr", operator.add: "add", operator.mul: "mul", operator.sub: "sub",
@@ -23,7 +24,7 @@ _PYTHON = {
 
 def _math():
     known = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh erf erfc gamma lgamma fabs"
-    known += " floor ceil trunc pow atan2 fmod hypot copysign isnan isinf isfinite gcd factorial prod"
+    known += " radians degrees floor ceil trunc pow atan2 fmod hypot copysign isnan isinf isfinite gcd factorial prod"
     return {getattr(math, name): f"math.{name}" for name in known.split()}
 
 
@@ -34,7 +35,7 @@ def _of_adjoin():
     """Functions of the package that are no ops, and no Python that could be scripted."""
     return {
         adjoin.tensor: "tensor", adjoin.as_tensor: "tensor", adjoin.is_tensor: "is_tensor",
-        adjoin.is_grad_enabled: "is_grad_enabled", adjoin.device: "device", adjoin.finfo: "finfo",
+        adjoin.is_grad_enabled: "is_grad_enabled", adjoin.get_default_dtype: "get_default_dtype", adjoin.device: "device", adjoin.finfo: "finfo",
         adjoin.iinfo: "iinfo", adjoin.numel: "numel",
     }  # fmt: skip
 

@@ -12,7 +12,14 @@ from .errors import refuse
 from .expressions import Pending, Static
 from .literals import quoted
 
-_FALSE = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tracing")
+_FALSE = (
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tracing",
+    "_is_tracing",
+    "_get_tracing_state",
+)
 
 
 def _known(compiler, node):

@@ -405,7 +405,7 @@ class Writer(Expressions):
 
 
 _DECIDED = (
-    "is_scripting", "is_tracing", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
+    "is_scripting", "is_tracing", "_is_tracing", "_get_tracing_state", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
 )  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 import ast
 
+from .... import jit
 from ....nn.modules.module import Module
 from ..kinds import hints_of
-from .known import FLOAT, INT, NONE, NUMBERS, Type, bare, fits, joined, may_be_none, said
+from .known import FLOAT, INT, NONE, NUMBERS, Type, bare, fits, joined, may_be_none, options, said
 from .values import Values
 
 
@@ -100,8 +101,7 @@ class Flow(Values):
     def do_Assign(self, node):
         hint = None
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            hint = self.declared.get(node.targets[0].id)
-            hint = hint if hint is not None else self.outer(node.targets[0].id)
+            hint = self.outer(node.targets[0].id)
         elif len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
             hint = self.attribute_hint(node.targets[0])
         t = self.type(node.value, hint)
@@ -114,12 +114,20 @@ class Flow(Values):
 
     def assign(self, target, t, node):
         if isinstance(target, ast.Name):
-            if (wanted := self.declared.get(target.id)) is not None:
-                self.assigned_to(wanted, t, node, f"'{target.id}'")
-                t = t if t is not None and wanted.name == "Union" and t.name != "Union" else wanted
-            elif (before := self.outer(target.id)) is not None and before != NONE:
+            # A name may become another type where it stands; not in a block that other ways pass by.
+            wanted = self.declared.get(target.id) if isinstance(node, ast.AnnAssign) or self.fixed else None
+            before = wanted if wanted is not None else self.outer(target.id)
+            if before is not None and before != NONE:
                 self.assigned_to(before, t, node, f"'{target.id}'")
-                t = before if t is None or NONE in (before, t) or t.name == "List" else t
+                if t is None or t == NONE:
+                    t = before
+                elif t.name in (
+                    "List",
+                    "Tuple",
+                ):  # an empty one, or one that becomes a list, is of the type that is wanted
+                    t = next((o for o in options(before) if o.name == "List"), before if t.name == "List" else t)
+                elif wanted is not None and (wanted.name != "Union" or t.name == "Union"):
+                    t = wanted
             self.env.names[target.id] = t
             self.env.missing.pop(target.id, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -139,6 +147,8 @@ class Flow(Values):
             self.attributes[target.attr] = t if known == t else None
 
     def assigned_to(self, wanted, t, node, what):
+        if t is not None and t.name == "Tuple" and any(o.name == "List" for o in options(wanted)):
+            return
         if not fits(t, wanted) and not (t in (INT, FLOAT) and wanted in (INT, FLOAT) and what.startswith("'self.")):
             self.refuse(node, f"{what} is a {said(wanted)}, and a {said(t)} is given to it", "use another name")
 
@@ -226,10 +236,11 @@ class Flow(Values):
                 self.sure(target.value, "is indexed")
 
     # Ways.
-    def nested(self, statements, test=None, holds=True):
+    def nested(self, statements, test=None, holds=True, loose=False):
         """The names after a block, which other ways pass by."""
         kept, fixed = self.env, self.fixed
-        self.fixed = {**(fixed or {}), **{k: t for k, t in kept.names.items() if t is not None}}
+        if not loose:
+            self.fixed = {**(fixed or {}), **{k: t for k, t in kept.names.items() if t is not None}}
         self.env = kept.copy()
         if test is not None:
             self.refine(test, holds)
@@ -245,11 +256,22 @@ class Flow(Values):
             self.block(node.body if decided else node.orelse)
             return
         self.truth(node.test)
-        one = self.nested(node.body, node.test, True)
-        other = self.nested(node.orelse, node.test, False)
-        self.env = self.merged(one, other, node)
+        loose = self.asks_an_unknown(node.test)
+        one = self.nested(node.body, node.test, True, loose)
+        other = self.nested(node.orelse, node.test, False, loose)
+        self.env = self.merged(one, other, node, loose)
 
-    def merged(self, one, other, node):
+    def asks_an_unknown(self, test):
+        """isinstance() of what has no type here: one way is taken for each type, and the other is not there."""
+        return any(
+            isinstance(n, ast.Call)
+            and len(n.args) == 2
+            and self.outside(n.func) in (isinstance, jit.isinstance)
+            and self.type(n.args[0]) is None
+            for n in ast.walk(test)
+        )
+
+    def merged(self, one, other, node, loose=False):
         if one.ended:
             return other
         if other.ended:
@@ -258,8 +280,8 @@ class Flow(Values):
         for name in {**one.names, **other.names}:
             if name in one.names and name in other.names:
                 t, well = joined(one.names[name], other.names[name])
-                if well:
-                    out.names[name] = t
+                if well or loose:
+                    out.names[name] = t if well else None
                 else:
                     before = self.declared.get(name, self.env.names.get(name))
                     if before is not None and before.name == "Union":
@@ -267,6 +289,8 @@ class Flow(Values):
                         continue
                     both = f"a {said(one.names[name])} on one way and a {said(other.names[name])} on the other"
                     out.missing[name] = f"'{name}' is {both} of line {self.line(node)}"
+            elif loose:
+                out.names[name] = None
             else:
                 side = "where the condition does not hold" if name in one.names else "where the condition holds"
                 out.missing[name] = f"'{name}' has no value {side}, in line {self.line(node)}"

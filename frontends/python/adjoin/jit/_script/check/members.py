@@ -13,7 +13,8 @@ TENSOR_ATTRIBUTES = {
 TENSOR_METHODS = {  # of those that are no ops
     "dim": INT, "nelement": INT, "element_size": INT, "ndimension": INT, "storage_offset": INT, "get_device": INT,
     "is_contiguous": BOOL, "detach": TENSOR, "detach_": TENSOR, "to": TENSOR, "cpu": TENSOR, "cuda": TENSOR,
-    "requires_grad_": TENSOR,
+    **dict.fromkeys(
+        "requires_grad_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_".split(), TENSOR),
 }  # fmt: skip
 
 TEXT_METHODS = {
@@ -31,7 +32,7 @@ DICT_METHODS = ("keys", "values", "items", "get", "pop", "popitem", "setdefault"
 
 BUILTINS = {
     "len": INT, "int": INT, "float": FLOAT, "bool": BOOL, "str": STR, "repr": STR, "ord": INT, "chr": STR, "hex": STR,
-    "bin": STR, "oct": STR, "print": NONE, "hasattr": BOOL, "tensor": TENSOR, "is_tensor": BOOL, "is_grad_enabled": BOOL,
+    "bin": STR, "oct": STR, "print": NONE, "hasattr": BOOL, "tensor": TENSOR, "is_tensor": BOOL, "is_grad_enabled": BOOL, "get_default_dtype": DTYPE,
     "numel": INT, "device": DEVICE, "any": BOOL, "all": BOOL, "hash": INT, "format": STR, "math.isnan": BOOL,
     "math.isinf": BOOL, "math.isfinite": BOOL, "math.floor": INT, "math.ceil": INT, "math.gcd": INT, "math.factorial": INT,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from ..kinds import COMMON
 from . import members
 from .calls import Calls
 from .known import (
-    BOOL, COMPLEX, FLOAT, INT, NONE, NUMBERS, STR, TENSOR, Bad, Type, alike, dict_of, fits, joined, list_of, may_be_none,
+    BOOL, COMPLEX, FLOAT, INT, NONE, NUMBERS, PYTHON, STR, TENSOR, Bad, Type, alike, dict_of, fits, joined, list_of, may_be_none,
     of_value, options, said, tuple_of, typed, union, without_none,
 )  # fmt: skip
 
@@ -195,11 +195,15 @@ class Values(Calls):
             for x, y in ((a, b), (b, a)):
                 if x in (INT, BOOL) and (y == STR or y.name == "List"):
                     return y
+                if x in (INT, BOOL) and y.name == "Tuple":
+                    return None
         if isinstance(op, ast.Add) and a.name == b.name and a.name in ("str", "List", "Tuple"):
             if a.name == "Tuple":
                 return tuple_of(*a.of, *b.of)
             if alike(a, b):
                 return a if None not in a.of else b
+        if isinstance(op, ast.Add) and {a.name, b.name} == {"List", "Tuple"}:
+            return a if a.name == "List" else b
         if "Union" in (a.name, b.name):
             return None
         return self.wrong(op, a, b, node)
@@ -469,13 +473,13 @@ class Values(Calls):
 
     def is_of(self, call):
         of, wanted = self.type(call.args[0]), self.wanted(call.args[1])
-        if of is None or wanted is None or of.python is not None or wanted.python is not None:
+        if of is None or wanted is None:
             return None
-        if of.name == "Union" or wanted.name == "Union":
-            return True if fits(of, wanted) else None
-        if of == BOOL and wanted == INT:
-            return None
-        return True if fits(of, wanted) else None if fits(wanted, of) or of.name == wanted.name else False
+        each = []
+        for o in options(of):
+            answers = {_is_one(o, w) for w in options(wanted)}
+            each.append(True if True in answers else None if None in answers else False)
+        return each[0] if len({*each}) == 1 else None
 
     def refine(self, test, holds):
         """What is known of names where the condition holds, or does not."""
@@ -507,6 +511,16 @@ class Values(Calls):
 
 
 _HINTED = ("of_List", "of_Tuple", "of_Dict", "of_ListComp", "of_DictComp", "of_IfExp", "of_Call")
+
+
+def _is_one(of, wanted):
+    """Is a value of the first type one of the second? None: some are, or it is not known."""
+    if wanted.python is not None:
+        cls = adjoin.Tensor if of == TENSOR else PYTHON.get(of.name, of.python)
+        return None if cls is None else issubclass(cls, wanted.python)
+    if of.python is not None or (of == BOOL and wanted == INT):
+        return None
+    return True if fits(of, wanted) else None if fits(wanted, of) or of.name == wanted.name else False
 
 
 def _plain_bare(value):
