@@ -365,6 +365,14 @@ def asks_what_it_is(x, fill: int):
     return fill
 
 
+def begun_where_none(x: Tensor, children: List[Tensor] | None = None):  # noqa: UP006
+    if children is None:
+        children = []
+    if x.sum() > 0:
+        children.append(x)
+    return children
+
+
 def ordered(x: Tensor):
     found: Dict[str, Tensor] = OrderedDict()  # noqa: UP006
     found["b"], found["a"] = x, x + 1
@@ -392,7 +400,7 @@ WELL = [
     (refined, (x, 2, x)), (refined, (None, 2, x)), (refined, (x, None, x)), (refined_by_assert, (x,)), (of_a_union, (x,)),
     (of_a_union, ("abc",)), (one_of_two, (1,)), (anything, (x,)), (later, (4,)), (walked, (3,)), (known_by_annotation, (1,)), (known_by_annotation, (2,)), (given_a_tuple, (x,)), (until, (9,)), (raises, (2,)),
     (pairs, ({"a": x},)), (of_parts, (Pair(1, x), Colour.RED, Point(4))), (lists, ([x, x + 1], [1, 2])), (commented_well, (x, 3)), (of_many, (x, x + 1)), (ordered, (x,)), (views_in_place, (x,)),
-    (becomes_another, (x,)), (asks_what_it_is, (x, 3)),
+    (becomes_another, (x,)), (begun_where_none, (x,)), (begun_where_none, (x, [x])), (asks_what_it_is, (x, 3)),
 ]  # fmt: skip
 
 

@@ -286,7 +286,7 @@ class Values(Calls):
         inner = members.part_of(hint, "List")
         parts = [None if isinstance(e, ast.Starred) else self.type(e, inner) for e in node.elts]
         if not parts:
-            return hint if inner is not None else list_of()
+            return next((t for t in options(hint) if t.name == "List"), list_of())
         if inner is not None:
             for p, e in zip(parts, node.elts, strict=True):
                 if not fits(p, inner) and not (p == INT and inner == FLOAT):
