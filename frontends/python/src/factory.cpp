@@ -172,8 +172,8 @@ PyObject* asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwna
   bool copy = given(a[3]) && truth(a[3], false);
   bool wants_grad = truth(a[4], false);
   if (PyErr_Occurred()) return nullptr;
-  Ref plain;  // a tensor's history comes along only if a gradient is asked for
-  if (is_tensor(a[0]) && !wants_grad && requires_grad(tensor_of(a[0]))) {
+  Ref plain;  // requires_grad=False leaves a tensor's history behind; left out, it comes along
+  if (is_tensor(a[0]) && given(a[4]) && !wants_grad && requires_grad(tensor_of(a[0]))) {
     plain = Ref(PyObject_CallMethod(a[0], "detach", nullptr));
     if (!plain) return nullptr;
     a[0] = plain.get();
@@ -266,7 +266,7 @@ PyMethodDef functions[] = {
      "as_tensor(data, dtype=None, device=None)\n--\n\nThe data as a tensor, on the same memory "
      "where that is possible."},
     {"asarray", method(asarray), METH_FASTCALL | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\nAny object "
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)\n--\n\nAny object "
      "that holds numbers as a "
      "tensor."},
     {"from_numpy", from_numpy, METH_O,

@@ -110,8 +110,8 @@ def test_conversions(source, target):
 
 def test_printing():
     assert repr(csr()) == (
-        "tensor(crow_indices=tensor([0, 2, 3]),\n       col_indices=tensor([0, 2, 1]),\n       values=tensor([1., 2., 3.]),\n"
-        "       size=(2, 3), nnz=3, layout=adjoin.sparse_csr)"
+        "tensor(crow_indices=tensor([0, 2, 3]),\n       col_indices=tensor([0, 2, 1]),\n       values=tensor([1., 2., 3.]), size=(2, 3), nnz=3,\n"
+        "       layout=adjoin.sparse_csr)"
     )
     assert "ccol_indices=tensor([0, 2" in repr(laid(adjoin.ones(2, 2), "sparse_csc"))
 

@@ -123,7 +123,7 @@ def test_printing():
         "       size=(2, 3), nnz=3, layout=adjoin.sparse_coo)"
     )
     assert repr(made(dtype=adjoin.float64, requires_grad=True)).endswith(
-        "size=(2, 3), nnz=3, dtype=adjoin.float64, layout=adjoin.sparse_coo, requires_grad=True)"
+        "size=(2, 3), nnz=3, dtype=adjoin.float64, layout=adjoin.sparse_coo,\n       requires_grad=True)"
     )
     assert "nnz=0" in repr(adjoin.sparse_coo_tensor((2, 3)))
 

@@ -8,14 +8,15 @@ import pytest
 import adjoin
 
 
-def test_asarray_leaves_the_history_behind_unless_a_gradient_is_asked_for():
+def test_asarray_leaves_the_history_behind_where_no_gradient_is_wanted():
     leaf = adjoin.tensor([1.0, 2.0], requires_grad=True)
     for source in (leaf, leaf * 2):
-        for settings in ({}, {"copy": True}, {"copy": False}, {"dtype": adjoin.float64}, {"requires_grad": False}):
-            made = adjoin.asarray(source, **settings)
+        for settings in ({}, {"copy": True}, {"copy": False}, {"dtype": adjoin.float64}):
+            made = adjoin.asarray(source, requires_grad=False, **settings)
             assert not made.requires_grad and made.is_leaf
             assert made.tolist() == source.tolist()
-        assert adjoin.asarray(source).data_ptr() == source.data_ptr()
+            assert adjoin.asarray(source, **settings).requires_grad
+        assert adjoin.asarray(source, requires_grad=False).data_ptr() == source.data_ptr()
         assert adjoin.asarray(source, requires_grad=True).requires_grad
     plain = adjoin.ones(2)
     assert adjoin.asarray(plain) is plain
