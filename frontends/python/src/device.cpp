@@ -10,7 +10,7 @@
 
 namespace adjoin::py {
 
-thread_local DLDevice default_device = {};
+constinit thread_local DLDevice default_device = {};
 
 aj_status* find_kind(std::string_view name, DLDevice* out) {
   int32_t type = 0;

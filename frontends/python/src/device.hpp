@@ -40,6 +40,6 @@ inline DLDevice concrete(DLDevice d) {
 DLDevice host_device();
 
 // Where factory functions make tensors when nobody says; device_type 0: the core decides.
-extern thread_local DLDevice default_device;
+extern constinit thread_local DLDevice default_device __attribute__((tls_model("initial-exec")));
 
 }  // namespace adjoin::py

@@ -2,6 +2,7 @@
 // the engine.
 #include "engine.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include "collect.hpp"
@@ -253,9 +254,11 @@ PyObject* grad(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
   }
   std::vector<aj_tensor*> out(inputs.all.size(), nullptr);
   std::vector<HeldTensor> made;
-  with.all.resize(outputs.all.size());
-  for (size_t i = 0; i < outputs.all.size(); ++i)
-    if (!begin_seen(outputs.all[i], &with.all[i], made)) return nullptr;
+  if (unlikely(!std::all_of(outputs.all.begin(), outputs.all.end(), is_strided))) {
+    with.all.resize(outputs.all.size());
+    for (size_t i = 0; i < outputs.all.size(); ++i)
+      if (!begin_seen(outputs.all[i], &with.all[i], made)) return nullptr;
+  }
   auto b = sized<aj_backward>();
   b.flags = flags_of(retain, create, unused || materialize);
   b.roots = outputs.all.data();
