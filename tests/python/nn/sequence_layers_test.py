@@ -211,3 +211,15 @@ def test_sync_batch_norm_is_batch_norm_of_one_process():
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net)
     assert type(net[1]) is nn.SyncBatchNorm
     near(net(x), expected)
+
+
+def test_lazy_norms_know_their_channels_from_a_state_dict():
+    for lazy, shape in ((nn.LazyInstanceNorm1d, (3, 2, 6)), (nn.LazyBatchNorm2d, (3, 2, 4, 4))):
+        seen, fresh = (lazy(affine=True, track_running_stats=True) for _ in range(2))
+        x = adjoin.randn(*shape)
+        seen(x)
+        fresh.load_state_dict(seen.state_dict())
+        assert fresh.eval()(x).equal(seen.eval()(x)) and fresh.num_features == 2
+        if lazy is nn.LazyInstanceNorm1d:
+            with pytest.raises(ValueError, match=r"num_features \(2\)"):
+                fresh(adjoin.randn(3, 5, 6))

@@ -198,6 +198,9 @@ class _LazyNorm(LazyModuleMixin):
 
     def initialize_parameters(self, input):
         if not self.has_uninitialized_params():
+            loaded = self.weight if self.weight is not None else self.running_mean
+            if self.num_features == 0 and loaded is not None:  # they came from a state dict, before any input
+                self.num_features = loaded.shape[0]
             return
         single = input.dim() == getattr(self, "_dims", -1) + 1  # instance norms take one example
         self.num_features = input.shape[0 if single else 1]
