@@ -113,8 +113,16 @@ class ChainedScheduler(LRScheduler):
             scheduler.step()
         self._last_lr = self._current()
 
-    state_dict = SequentialLR.state_dict
-    load_state_dict = SequentialLR.load_state_dict
+    def state_dict(self):
+        """The states of the schedules; which step it is, they know."""
+        state = SequentialLR.state_dict(self)
+        del state["last_epoch"]
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Takes what state_dict() gave."""
+        SequentialLR.load_state_dict(self, state_dict)
+        self.last_epoch = max(getattr(scheduler, "last_epoch", 0) for scheduler in self._schedulers)
 
 
 class ReduceLROnPlateau(LRScheduler):
