@@ -144,8 +144,8 @@ Value fill(Call& c) { return call_named("fill_", c.args); }
 // squeeze_ and its kin: the tensor itself takes the shape and strides of a view.
 Value take_view(Call& c) {
   const Tensor t = self(c);
-  std::string name(c.who);
-  name = "." + name.substr(name[0] == '.', name.size() - 1 - (name[0] == '.'));
+  std::string name = std::string(".") + c.who;  // ".squeeze_"
+  name.pop_back();
   if (t.requires_grad())
     raise_as("RuntimeError", AJ_PRECONDITION, name.substr(1), "_: a tensor that requires grad ",
              "keeps its shape in a program; use ", name.substr(1), "() and the result");

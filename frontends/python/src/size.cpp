@@ -97,7 +97,8 @@ PyObject* unfilled(int32_t n) {
 PyNumberMethods number = {.nb_add = add};
 PySequenceMethods sequence = {.sq_concat = concat, .sq_repeat = repeat};
 PyMappingMethods mapping = {.mp_subscript = subscript};
-PyObject* noted_as = nullptr;  // while a program is made for several sizes: the class of numbers
+// While this thread makes a program for several sizes: the class of numbers.
+constinit thread_local PyObject* noted_as __attribute__((tls_model("initial-exec"))) = nullptr;
 
 PyObject* note_sizes(PyObject*, PyObject* cls) {
   Py_XSETREF(noted_as, cls == Py_None ? nullptr : Py_NewRef(cls));
@@ -106,7 +107,8 @@ PyObject* note_sizes(PyObject*, PyObject* cls) {
 
 PyMethodDef functions[] = {
     {"note_sizes", note_sizes, METH_O,
-     "note_sizes(cls, /)\n--\n\nSizes of tensors are of this class of ints from now on; None: "
+     "note_sizes(cls, /)\n--\n\nIn this thread sizes of tensors are of this class of ints from now "
+     "on; None: "
      "ints."},
     {},
 };

@@ -5,6 +5,8 @@ import os
 import random
 import subprocess
 import sys
+import threading
+import warnings
 from pathlib import Path
 
 import adjoin
@@ -551,3 +553,18 @@ def test_noted_sizes_are_numbers_and_leave_with_the_trace():
     with pytest.raises(ZeroDivisionError):
         adjoin.jit.trace(lambda x: x / 0 if 1 // 0 else x, (adjoin.ones(4),), dynamic={0: {0: "n"}})
     assert type(adjoin.ones(4).shape[0]) is int
+
+
+def test_sizes_are_noted_in_the_thread_that_traces_alone():
+    kinds = []
+
+    def f(x):
+        other = threading.Thread(target=lambda: kinds.append((type(x.shape[0]), type(x.size(0)), x.shape[0] > 3)))
+        other.start()
+        other.join()
+        return x * x.shape[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what the other thread compares decides nothing here
+        jit.trace(f, (adjoin.ones(4),), dynamic={0: {0: "n"}})
+    assert kinds and all(kind[:2] == (int, int) for kind in kinds)

@@ -6,18 +6,17 @@ from those follow the sums of products of sizes that they are, and so whether an
 """
 
 import itertools
+import operator
 import os
 import sys
+import threading
 from fractions import Fraction
 
 _HOME = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _FAR = 1 << 40  # stands for a size without a bound
-_COMPARE = {
-    "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__, "eq": int.__eq__, "ne": int.__ne__,
-}  # fmt: skip
 _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
-notes = []  # of the sample that is traced: (comparison, left, right, file, line)
+traced = threading.local()  # .notes of the sample that is traced: (comparison, left, right, file, line)
 
 
 class Noted(int):
@@ -40,11 +39,11 @@ def _note(name, a, b):
     caller = sys._getframe(2)
     file = caller.f_code.co_filename
     if not file.startswith(_HOME):
-        notes.append((name, int(a), int(b), file, caller.f_lineno))
+        traced.notes.append((name, int(a), int(b), file, caller.f_lineno))
 
 
 def _compares(name):
-    compare = _COMPARE[name]
+    compare = getattr(int, f"__{name}__")
 
     def method(self, other):
         found = compare(self, other)
@@ -65,7 +64,7 @@ def _computes(name):
     return method
 
 
-for _name in _COMPARE:
+for _name in _SIGNS:
     setattr(Noted, f"__{_name}__", _compares(_name))
 for _name in ("add", "sub", "mul", "floordiv", "mod"):
     for _side in ("", "r"):
@@ -121,9 +120,8 @@ def _decided_alike(name, factors, bounds):
     low, high = min(corners), max(corners)
     if name in ("eq", "ne"):
         return low == high or low > 0 or high < 0
-    compare = {"lt": low.__lt__, "le": low.__le__, "gt": low.__gt__, "ge": low.__ge__}[name]
-    other = {"lt": high.__lt__, "le": high.__le__, "gt": high.__gt__, "ge": high.__ge__}[name]
-    return compare(0) == other(0)
+    compare = getattr(operator, name)
+    return compare(low, 0) == compare(high, 0)
 
 
 def undecided(names, samples, noted, bounds):

@@ -204,11 +204,11 @@ def _noting(noted):
     """What user code compares sizes with, inside, goes to a list as one more list."""
     from . import _sizes
 
-    _sizes.notes.clear()
+    _sizes.traced.notes = notes = []
     _C.note_sizes(_sizes.Noted)
     try:
         yield
-        noted.append([*_sizes.notes])
+        noted.append(notes)
     finally:
         _C.note_sizes(None)
 

@@ -10,6 +10,9 @@ import typing
 import adjoin
 
 OP, METHOD = type(adjoin.add), type(adjoin.Tensor.add)
+FALSE = (  # functions of the package that are false in a program
+    "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tracing", "_is_tracing", "_get_tracing_state",
+)  # fmt: skip
 _SPACES = {"adjoin": "", "adjoin.nn.functional": "nn::"}
 _PYTHON = {
     len: "len", range: "range", enumerate: "enumerate", zip: "zip", int: "int", float: "float", bool: "bool", str: "str",

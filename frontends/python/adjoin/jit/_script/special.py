@@ -12,15 +12,6 @@ from .errors import refuse
 from .expressions import Pending, Static
 from .literals import quoted
 
-_FALSE = (
-    "has_torch_function",
-    "has_torch_function_unary",
-    "has_torch_function_variadic",
-    "is_tracing",
-    "_is_tracing",
-    "_get_tracing_state",
-)
-
 
 def _known(compiler, node):
     """What is called, if it is known."""
@@ -58,7 +49,7 @@ def special(compiler, node):
         return Static(f(name)) if name else Pending(f"$find_op({compiler.operand(node.args[0])})")
     if f is jit.is_scripting:
         return "true"
-    if getattr(f, "__name__", "") in _FALSE and getattr(f, "__module__", "").startswith("adjoin"):
+    if getattr(f, "__name__", "") in names.FALSE and getattr(f, "__module__", "").startswith("adjoin"):
         return "false"
     if f is jit.annotate or f is typing.cast:
         return compiler.visit(node.args[1])

@@ -404,9 +404,7 @@ class Writer(Expressions):
         return None
 
 
-_DECIDED = (
-    "is_scripting", "is_tracing", "_is_tracing", "_get_tracing_state", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "overridden",
-)  # fmt: skip
+_DECIDED = ("is_scripting", "overridden", *names.FALSE)
 
 
 def assigned(tree):

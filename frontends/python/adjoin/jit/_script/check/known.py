@@ -36,10 +36,7 @@ _PLAIN = {
     int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX, type(None): NONE, None: NONE,
     adjoin.device: DEVICE, adjoin.dtype: DTYPE,
 }  # fmt: skip
-PYTHON = {
-    "int": int, "float": float, "bool": bool, "str": str, "complex": complex, "List": list, "Dict": dict, "Tuple": tuple,
-    "None": type(None), "device": adjoin.device, "dtype": adjoin.dtype,
-}  # fmt: skip
+PYTHON = {t.name: cls for cls, t in _PLAIN.items() if cls is not None} | {"List": list, "Dict": dict, "Tuple": tuple}
 _BARE = {
     list: "List", dict: "Dict", tuple: "Tuple", typing.List: "List", typing.Dict: "Dict",  # noqa: UP006
     typing.Tuple: "Tuple", typing.Optional: "Optional",  # noqa: UP006
