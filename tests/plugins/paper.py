@@ -114,5 +114,5 @@ def run(program, name, card, orders="", timeout=180, **extra):
     """What the program has printed."""
     job = start(program, name, card, orders, **extra)
     out, err = job.communicate(timeout=timeout)
-    assert job.returncode == 0, err
+    assert job.returncode == 0, f"ended with {job.returncode} after:\n{out[-2000:]}\n{err}"
     return out

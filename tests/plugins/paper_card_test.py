@@ -324,6 +324,23 @@ print(launches(lambda: x + y), launches(lambda: x @ y), launches(lambda: x.softm
     assert run(program, name, card, "idle=1") == "1 1 1 0\n"
 
 
+@either
+def test_kernels_that_were_queued_to_do_nothing_do_nothing_later(name, card):
+    """A sort's passes write where an earlier pass has counted: none runs, or all."""
+    program = """
+import time
+many = adjoin.rand(1 << 22, device=gpu) + 1
+gpus.synchronize()
+order("idle=1 delay_us=20000")
+many.sort()
+time.sleep(0.07)
+order("idle=0 delay_us=0")
+gpus.synchronize()
+print((many < 1).sum().item())
+"""
+    assert run(program, name, card) == "0\n"
+
+
 # Kernels of ours in a step, besides the library's products: the most there may be, and the goal. What the goal does not reach may
 # only become less.
 STEPS = """

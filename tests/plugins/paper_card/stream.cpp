@@ -93,6 +93,7 @@ class Event {
 
 thread_local int current_device = -1;
 thread_local int warp_size = 32;
+thread_local bool idles = false;
 
 namespace {
 
@@ -209,7 +210,12 @@ int submit(Stream* s, Work work) {
     std::lock_guard held(captures);
     if (m->capture) return m->capture->work.emplace_back(unless_lost), kSuccess;
   }
-  m->add(unless_lost);
+  // Settled here for all kernels of a call: one that runs after another was left out would find no
+  // places where it looks for them.
+  m->add([work = std::move(unless_lost), idle = orders.idle != 0] {
+    idles = idle;
+    work();
+  });
   return kSuccess;
 }
 
