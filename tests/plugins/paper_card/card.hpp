@@ -69,6 +69,7 @@ void note(const std::string& what);  // if it is to be recorded
 // The device that the thread's calls go to; -1: none yet.
 extern thread_local int current_device;
 extern thread_local int warp_size;  // of the vendor whose call this is
+extern thread_local bool idle_now;  // in a stream's work: what `idle` was when that was queued
 // Sticky errors, ordered answers, and whether there is a device; a step is called as its function.
 int check_device(const char* step = __builtin_FUNCTION());
 void lose_device(int result, int device);
