@@ -85,7 +85,8 @@ def surroundings(name, card, orders="", **extra):
 
 
 BEGINNING = """
-import adjoin, atexit, ctypes
+import adjoin, atexit, ctypes, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who was begun in the background ignores it
 paper = ctypes.CDLL("{card}")
 atexit.register(paper.paper_end)
 order = lambda text: paper.paper_order(text.encode())
