@@ -62,7 +62,15 @@ struct Block {
   std::string raised;
   unsigned warp = 32;
   uint64_t seed = 0;
-} block;
+};
+// It has no end: a stream's thread may be in a kernel while the process ends.
+union Endless {
+  Block block;
+  Endless() : block() {}
+  ~Endless() {}
+};
+Endless endless;
+Block& block = endless.block;
 std::mutex running;
 
 char* take_stack() {

@@ -202,6 +202,22 @@ def test_a_copy_that_fails():
     assert x.to("emulated").sum().item() == 3
 
 
+def test_a_process_ends_while_kernels_run():
+    """Static objects went, and the stream's thread ran on in them."""
+    text = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.on_exit(libc.sleep, None)  # after the objects of what is loaded later, for as many seconds as the exit code says
+import adjoin
+x = adjoin.ones(1 << 18, device="emulated")
+for _ in range(60):
+    y = (x * 3).softmax(0)
+sys.exit(1)
+"""
+    done = script(text)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_stream_that_hangs():
     x = adjoin.ones(3, device="emulated")
     assert x.sum().item() == 3

@@ -162,7 +162,7 @@ if rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 first = time.monotonic()
 said = told(lambda: dist.all_reduce(torch.ones(3).to(at)))
-print("rank 1" in said and "signal 9" in said, time.monotonic() - first < 3, flush=True)
+print("rank 1" in said and "signal 9" in said, time.monotonic() - first < 20, flush=True)
 os._exit(0)
 """
     got = launch(name, 2, program)

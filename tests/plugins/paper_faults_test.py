@@ -48,8 +48,8 @@ def late(wait):  # a kernel has failed before
     wait()
 def hung(wait):
     z = x + 1
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         wait(z)
     except KeyboardInterrupt:
         return "left"

@@ -302,7 +302,7 @@ blocks = segment["blocks"]
 print([(b["state"], b["size"]) for b in blocks], sum(b["size"] for b in blocks) == segment["total_size"])
 print(blocks[0]["frames"][0]["name"], blocks[0]["frames"][0]["op"], blocks[0]["address"] == x.data_ptr())
 print(all(b["address"] + b["size"] == c["address"] for b, c in zip(blocks, blocks[1:])))
-order("delay_us=30000")
+order("hang=1")
 side = gpus.Stream()
 with gpus.stream(side):
     y = x + 1
@@ -310,6 +310,7 @@ address, x = x.data_ptr(), None
 stats, (first,) = gpus.memory_stats(), [s for s in gpus.memory_snapshot() if s["address"] == address]
 print(first["blocks"][0]["state"], first["active_size"] > first["allocated_size"])
 print(stats["allocation.all.current"], stats["active.all.current"])
+order("hang=0")
 gpus.synchronize()
 print(gpus.memory_stats()["active.all.current"])
 graph = Graph()

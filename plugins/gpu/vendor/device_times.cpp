@@ -22,7 +22,10 @@ struct Seen {
   std::vector<Work> work;
   std::unordered_map<uint64_t, uint64_t> owner;  // event by number
 };
-Seen seen;
+Seen& seen() {  // it has no end: the tool's thread may tell more while the process ends
+  static auto* one = new Seen;
+  return *one;
+}
 int64_t ahead = 0;  // of the tool's clock before ours, in nanoseconds
 std::mutex turns;   // of start and stop
 aj_object* listening = nullptr;
@@ -50,8 +53,8 @@ aj_status* start(void*) {
                      ": device times are taken by somebody already; end that profile first");
   if (aj_status* s = ready()) return s;
   if (!events) return kit::fail(AJ_UNAVAILABLE, kDevice, ": this libadjoin tells no events");
-  seen.work.clear();
-  seen.owner.clear();
+  seen().work.clear();
+  seen().owner.clear();
   if (std::string why = tracer_start(); !why.empty()) {
     if (tracer_file().usable()) tracer_stop();
     return kit::fail(AJ_UNAVAILABLE, kDevice, ": no device times: ", why);
@@ -70,9 +73,9 @@ aj_status* stop(void*, void (*each)(void*, const aj_device_work*), void* arg) {
   std::vector<Work> work;
   std::unordered_map<uint64_t, uint64_t> owner;
   {
-    std::lock_guard guard(seen.lock);
-    work.swap(seen.work);
-    owner.swap(seen.owner);
+    std::lock_guard guard(seen().lock);
+    work.swap(seen().work);
+    owner.swap(seen().owner);
   }
   std::stable_sort(work.begin(), work.end(),
                    [](const Work& a, const Work& b) { return a.begin < b.begin; });
@@ -104,12 +107,12 @@ void clock_reads(uint64_t theirs) {
 void take_work(Work work) {
   work.begin = uint64_t(int64_t(work.begin) - ahead);
   work.end = uint64_t(int64_t(work.end) - ahead);
-  std::lock_guard held(seen.lock);
-  seen.work.push_back(std::move(work));
+  std::lock_guard held(seen().lock);
+  seen().work.push_back(std::move(work));
 }
 void take_owner(uint64_t number, uint64_t event) {
-  std::lock_guard held(seen.lock);
-  seen.owner[number] = event;
+  std::lock_guard held(seen().lock);
+  seen().owner[number] = event;
 }
 
 namespace {

@@ -46,8 +46,7 @@ struct Orders {
   std::atomic<int64_t> fail_kernel{0};  // the n-th kernel from now loses the device, when it runs
   std::atomic<int64_t> hang{0};         // the n-th kernel launched from now waits until hang=0
   std::atomic<int64_t> no_image{0};     // 1: no machine code for this card
-  // Kernels that are queued now are checked and counted; 1: they do nothing, 2: nor wait.
-  std::atomic<int64_t> idle{0};
+  std::atomic<int64_t> idle{0};  // kernels are checked and counted; 1: they do nothing, 2: nor wait
   std::atomic<int64_t> delay_us{0};  // before each piece of work
   std::atomic<int64_t> record{0};    // 1: what is queued is noted, for paper_recorded()
 };
@@ -70,7 +69,7 @@ void note(const std::string& what);  // if it is to be recorded
 // The device that the thread's calls go to; -1: none yet.
 extern thread_local int current_device;
 extern thread_local int warp_size;  // of the vendor whose call this is
-extern thread_local bool idles;     // what runs was queued to do nothing
+extern thread_local bool idle_now;  // in a stream's work: what `idle` was when that was queued
 // Sticky errors, ordered answers, and whether there is a device; a step is called as its function.
 int check_device(const char* step = __builtin_FUNCTION());
 void lose_device(int result, int device);

@@ -93,7 +93,7 @@ struct Part {
 };
 
 std::mutex lock;
-std::map<Part*, std::shared_ptr<Part>> alive;
+auto& alive = *new std::map<Part*, std::shared_ptr<Part>>;  // for as long as the process lives
 bool usable(Part* p) {
   std::lock_guard held(lock);
   return alive.contains(p) && p->ready;

@@ -208,7 +208,7 @@ int run(uintptr_t handle, int type, void* in, void* out, int sign) {
   const Plan now = *p;
   int result = submit(now.stream, [=] {
     if (!p->alive) return lose_device(kIllegalAddress, now.device);  // its tables are gone
-    if (idles) return;
+    if (idle_now) return;
     std::memset(now.work, 0x5a, now.work_bytes());
     if (type & kDouble)
       Sums<double>::run(now, in, out, sign);

@@ -133,7 +133,7 @@ std::string reached(const void* arguments) {
 void run(const Function& f, Dim3 grid, Dim3 block, int warp, const void* argument, bool hangs) {
   while (hangs && orders.hang < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (is_due(orders.fail_kernel)) return lose_device(kLaunchFailure, f.device);
-  if (idles) return;
+  if (idle_now) return;
   static std::mutex one;
   std::lock_guard held(one);
   bodies().set_order(unsigned(warp), 0);

@@ -74,7 +74,7 @@ int queue_product(Stream* stream, const Product& p, const void* alpha, const voi
     std::memcpy(&by, alpha, sizeof by);
     std::memcpy(&plus, beta, sizeof plus);
     auto work = [=] {
-      if (orders.idle) return;
+      if (idle_now) return;
       before();
       multiply<T, Sum, Scale>(p, by, plus, la, static_cast<const T*>(a), lb,
                               static_cast<const T*>(b), lc, static_cast<const T*>(c), ld,

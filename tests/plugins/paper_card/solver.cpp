@@ -66,7 +66,7 @@ int queue(Solver* s, void* work, int numbers, int wanted, F f) {
   if (numbers < wanted || !holds<T>(work, numbers)) return V::kInvalid;
   ++counts.solutions;
   int result = submit(s->stream, [=] {
-    if (idles) return;
+    if (idle_now) return;
     std::memset(work, 0x5a, size_t(numbers) * sizeof(T));
     f();
   });
@@ -95,7 +95,7 @@ struct Routines {
       return V::kInvalid;
     ++counts.solutions;
     int result = submit(s->stream, [=] {
-      for (int i = 0; i < batch && !idles; ++i) {
+      for (int i = 0; i < batch && !idle_now; ++i) {
         if (!holds_matrix<T>(a[i], n, n, ld)) return lose_device(kIllegalAddress, current_device);
         info[i] = factor::cholesky(matrix(a[i], n, n, ld), uplo == V::kUpper);
       }
@@ -117,7 +117,7 @@ struct Routines {
       return V::kInvalidProduct;
     ++counts.solutions;
     int result = submit(s->stream, [=] {
-      for (int i = 0; i < batch && !idles; ++i) {
+      for (int i = 0; i < batch && !idle_now; ++i) {
         if (!holds_matrix<T>(a[i], n, n, ld)) return lose_device(kIllegalAddress, current_device);
         info[i] = factor::lu(matrix(a[i], n, n, ld), pivots + int64_t(i) * n);
       }
@@ -156,7 +156,7 @@ struct Routines {
     ++counts.solutions;
     const Solver now = *s;
     int result = submit(s->stream, [=, by = number(alpha)] {
-      if (idles) return;
+      if (idle_now) return;
       soil(now);
       solve_one(side, uplo, turn, unit, m, n, by, const_cast<void*>(a), lda, b, ldb);
     });
@@ -172,7 +172,7 @@ struct Routines {
     ++counts.solutions;
     const Solver now = *s;
     int result = submit(s->stream, [=, by = number(alpha)] {
-      if (idles) return;
+      if (idle_now) return;
       soil(now);
       for (int i = 0; i < batch; ++i) {
         if (!holds_matrix<T>(a[i], order, order, lda) || !holds_matrix<T>(b[i], m, n, ldb))
@@ -392,7 +392,7 @@ int eigenvalues(Solver* s, int mode, int64_t n, void* a, int64_t lda, void* valu
     return Cuda::kInvalid;
   ++counts.solutions;
   int result = submit(s->stream, [=] {
-    if (idles) return;
+    if (idle_now) return;
     std::memset(work, 0x5a, bytes), std::memset(host, 0x5a, host_bytes);
     Matrix<T> to = {nullptr, 0, 0, 0};
     if (vectors) to = {static_cast<T*>(v), n, n, ldv};

@@ -93,11 +93,12 @@ class Event {
 
 thread_local int current_device = -1;
 thread_local int warp_size = 32;
-thread_local bool idles = false;
+thread_local bool idle_now = false;
 
 namespace {
 
 std::atomic<int> lost[kMostDevices];
+std::atomic<int64_t> losses[kMostDevices];  // how often it was lost
 std::mutex captures;
 struct Streams {
   std::mutex lock;
@@ -131,6 +132,28 @@ bool breaks_capture(Stream* s) {
   return s->capture != nullptr;
 }
 
+// Work as it was ordered when it was queued: streams are late, and orders change meanwhile. Half of
+// an op's kernels would run on what the other half did not write, places to store to among it.
+class Queued {
+ public:
+  Queued(int device, int64_t losses, Work work)
+      : device_(device), losses_(losses), idle_(orders.idle), work_(std::move(work)) {}
+  void operator()() const {
+    idle_now = idle_;
+    if (stands(device_, losses_)) work_();
+  }
+  // A device that is there again has forgotten what was queued on the one that was lost.
+  static bool stands(int device, int64_t so_often) {
+    return !lost[device] && losses[device] == so_often;
+  }
+
+ private:
+  int device_;
+  int64_t losses_;
+  bool idle_;
+  Work work_;
+};
+
 int look(const char* step, int (*f)(Stream*), Stream* s) {
   if (int wrong = check_device(step)) return wrong;
   Stream* m = meant(s);
@@ -158,6 +181,7 @@ int check_device(const char* step) {
 }
 void lose_device(int result, int device) {
   int none = 0;
+  ++losses[device];
   lost[device].compare_exchange_strong(none, result);
 }
 void repair_devices() {
@@ -200,22 +224,15 @@ int device_wait() {
 }
 
 int submit(Stream* s, Work work) {
+  int64_t so_often = current_device < 0 ? 0 : losses[current_device].load();
   if (int wrong = check_device()) return wrong;
   Stream* m = meant(s);
   if (!m) return kInvalidHandle;
-  auto unless_lost = [work = std::move(work), device = m->device] {
-    if (!lost[device]) work();
-  };
   {
     std::lock_guard held(captures);
-    if (m->capture) return m->capture->work.emplace_back(unless_lost), kSuccess;
+    if (m->capture) return m->capture->work.push_back(std::move(work)), kSuccess;
   }
-  // Settled here for all kernels of a call: one that runs after another was left out would find no
-  // places where it looks for them.
-  m->add([work = std::move(unless_lost), idle = orders.idle != 0] {
-    idles = idle;
-    work();
-  });
+  m->add(Queued(m->device, so_often, std::move(work)));
   return kSuccess;
 }
 
@@ -315,8 +332,10 @@ int graph_free(Graph* g) {
 }
 int graph_launch(Graph* g, Stream* s) {
   if (int wrong = check_device()) return wrong;
-  return submit(s, [g] {
-    for (const Work& work : g->work) work();
+  int64_t so_often = losses[g->device];
+  return submit(s, [g, so_often] {
+    for (const Work& work : g->work)
+      if (Queued::stands(g->device, so_often)) work();
   });
 }
 
