@@ -45,6 +45,14 @@ Tensor joined(const Tensor& t, const Tensor& x) {
   return to(t, dtype);
 }
 
+// sigmoid(x). Of complex numbers the exponential that is taken is at most 1: a larger one leaves
+// the range, and an infinite part times an infinite one is NaN.
+Tensor share_of(const Tensor& x) {
+  if (!x.is_complex()) return sigmoid(x);
+  const Tensor above = ge(real(x), 0), e = exp(where(above, -x, x));
+  return where(above, 1, e) / (e + 1);
+}
+
 }  // namespace
 
 aj_status* pow_vjp(void*, aj_grad_call* call) {
@@ -185,6 +193,14 @@ aj_status* logaddexp_body(void*, aj_call* call) {
     Tensor top = where(larger, x, y), below = where(larger, y, x);
     Tensor distance = where(both(eq(real(top), real(below)), isinf(real(top))), 0, below - top);
     b.ret(0, top + log1p(exp(distance)));
+  });
+}
+
+aj_status* logaddexp_vjp(void*, aj_grad_call* call) {
+  return kit::derive(call, [](kit::Grad& d) {
+    const Tensor &g = d.grad(0), &x = d.tensor(0), &y = d.tensor(1);
+    if (d.need(0)) d.set(0, g * kit::conj(share_of(x - y)));
+    if (d.need(1)) d.set(1, g * kit::conj(share_of(y - x)));
   });
 }
 

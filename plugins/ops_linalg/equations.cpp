@@ -228,6 +228,8 @@ aj_status* linalg_lu_solve_body(void*, aj_call* call) {
 }
 aj_status* lu_solve_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    static constinit std::atomic_flag said;
+    deprecated(said, "lu_solve", "linalg.lu_solve(LU, pivots, B)");
     b.ret(0, solve_by_lu(b.tensor(1), b.tensor(2), b.tensor(0), false));
   });
 }
@@ -289,6 +291,9 @@ aj_status* solve_triangular_body(void*, aj_call* call) {
 }
 aj_status* triangular_solve_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    static constinit std::atomic_flag said;
+    deprecated(said, "triangular_solve",
+               "linalg.solve_triangular(A, B, upper=), which leaves A as it is");
     Tensor a = b.tensor(1), right = numbers_in(b, 0);
     want_pair(a, right, true);
     expand_both(a, right);

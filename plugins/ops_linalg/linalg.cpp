@@ -97,6 +97,8 @@ aj_status* multi_dot_body(void*, aj_call* call) {
 
 aj_status* chain_matmul_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
+    static constinit std::atomic_flag said;
+    deprecated(said, "chain_matmul", "linalg.multi_dot(), which takes a list of two or more");
     Tensors given = b.tensors(0);
     want(given.size() > 0, "Expected one or more matrices");
     for (const Tensor& t : given)
@@ -229,6 +231,8 @@ aj_status* cross_any_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &y = b.tensor(1);
     if (b.given(2)) return b.ret(0, vector_product(x, y, b.integer(2)));
+    static constinit std::atomic_flag said;
+    deprecated(said, "cross", "dim=, or linalg.cross(), whose dim is the last one");
     want(x.ndim() == y.ndim(), "input ", shown(x), " and other ", shown(y),
          " must have as many dimensions");
     Sizes shape = broadcast(x.shape(), y.shape());

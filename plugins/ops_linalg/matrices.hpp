@@ -3,6 +3,7 @@
 #define ADJOIN_PLUGINS_OPS_LINALG_MATRICES_HPP
 #include <adjoin/kit/grad.hpp>
 #include <adjoin/kit/make.hpp>
+#include <atomic>
 #include <limits>
 
 namespace adjoin::ops {
@@ -23,6 +24,13 @@ inline const Tensor& numbers_in(const kit::Values& v, uint32_t i) {
                "float32, float64, complex64 or complex128 is wanted, the dtype is ", t.dtype(),
                "; cast it with .to()");
   return t;
+}
+
+// A warning, once in a program; `said` is the op's own.
+inline void deprecated(std::atomic_flag& said, std::string_view name, std::string_view instead) {
+  if (said.test_and_set()) return;
+  const std::string text = kit::text("deprecated: use ", instead);
+  kit::env.core->log(1, kit::str(name), kit::str(text));
 }
 
 inline Sizes batch_of(const Tensor& t) { return Sizes(t.shape().begin(), t.shape().end() - 2); }

@@ -90,7 +90,8 @@ aj_status* copysign_body(void*, aj_call* call) {
 aj_status* heaviside_body(void*, aj_call* call) {
   return kit::compose(call, [](kit::Body& b) {
     const Tensor &x = b.tensor(0), &at_zero = b.tensor(1);
-    want(!x.is_complex() && !at_zero.is_complex(), "complex numbers are not ordered");
+    if (x.is_complex() || at_zero.is_complex())
+      kit::raise(AJ_UNIMPLEMENTED, "complex numbers are not ordered; take real(), or abs()");
     want(x.dtype() == at_zero.dtype(), "values must be ", x.dtype(), ", they are ",
          at_zero.dtype());
     b.ret(0, unit_step(x, at_zero));

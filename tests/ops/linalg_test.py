@@ -2,6 +2,8 @@
 derivatives of what is Hermitian or known up to a phase; errors that name the matrix of a stack."""
 
 import math
+import subprocess
+import sys
 
 import adjoin as T
 import numpy as np
@@ -504,6 +506,26 @@ def test_singular_matrices_of_a_stack():
     with pytest.raises(L.LinAlgError, match=r"batch element 1\): The diagonal element 1"):
         T.cholesky_inverse(T.stack([T.eye(2), T.zeros(2, 2)]))
     assert T.cholesky_inverse(T.zeros(0, 0)).shape == (0, 0)
+
+
+def test_old_names_say_what_to_use():
+    code = """
+import adjoin as t
+a = t.eye(3)
+for _ in range(2):
+    t.triangular_solve(a, a), t.lu_solve(a, *t.linalg.lu_factor(a)), t.chain_matmul(a, a), t.cross(a, a), t.cross(a, a, 1)
+    t.linalg.solve_triangular(a, a, upper=True), t.linalg.multi_dot([a, a]), t.linalg.cross(a, a)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    told = [line.partition("deprecated: use ") for line in run.stderr.splitlines()]
+    assert [(head.split()[-1], tail.split("(")[0]) for head, _, tail in told] == [
+        ("triangular_solve:", "linalg.solve_triangular"),
+        ("lu_solve:", "linalg.lu_solve"),
+        ("chain_matmul:", "linalg.multi_dot"),
+        ("cross:", "dim=, or linalg.cross"),
+    ]  # once each
+    with pytest.warns(UserWarning, match="linalg.lu_factor"):
+        T.lu(T.eye(3))
 
 
 def test_chains_of_one_matrix_and_old_norms():

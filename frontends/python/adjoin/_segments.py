@@ -4,6 +4,8 @@ import math
 
 import adjoin
 
+from . import _C
+
 __all__ = ["segment_reduce"]
 
 _EMPTY = {"sum": 0.0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1.0}
@@ -55,7 +57,7 @@ class _Best(adjoin.autograd.Function):
 def _product(used, index, made):
     """The product of each segment. The derivative by the only NaN is the product of the others, as by a zero."""
     bad = used.isnan()
-    if not bool(bad.any()):
+    if _C.transform_level(bad) <= 0 and not bool(bad.any()):  # inside of vmap each sample has its own answer
         return made.scatter_reduce(0, index, used, "prod", include_self=True)
     count = made.new_zeros(made.shape).scatter_add(0, index, bad.to(made.dtype))
     alone = made.new_zeros(made.shape).scatter_add(0, index, used.where(bad, 0.0)) + (count == 0).to(made.dtype)

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import warnings
 import weakref
 
 from . import _array_methods, _C
@@ -47,6 +48,18 @@ def _dtype_of_data(obj):
     typed, plain = set(), set()
     _collect_dtypes(obj, typed, plain)
     return functools.reduce(_C.promote_types, typed | plain) if typed else None
+
+
+def _want_whole(obj):
+    """TypeError for tensors of other than whole numbers inside nested data, which is to be of a dtype that would drop a part of them."""
+    if isinstance(obj, (list, tuple)):
+        for item in obj:
+            _want_whole(item)
+    elif isinstance(obj, Tensor) and (obj.is_floating_point() or obj.is_complex()) and obj.numel():
+        raise TypeError(
+            f"tensor: only integer tensors become whole numbers or bools; an element is a tensor of {obj.dtype}: "
+            "cast it, with .long() or .bool() say"
+        )
 
 
 def _collect_dtypes(obj, typed, plain):
@@ -521,15 +534,20 @@ def _converts(name):
 
 def lu(A, pivot=True, get_infos=False, out=None):
     """linalg.lu_factor by its older name; get_infos: a third result says which matrices are singular, and no error does."""
+    return _factored(A, pivot, get_infos, out)
+
+
+def _lu(self, pivot=True, get_infos=False):
+    return _factored(self, pivot, get_infos, above=4)
+
+
+def _factored(A, pivot, get_infos, out=None, above=3):
+    warnings.warn("lu: deprecated: use linalg.lu_factor(), or linalg.lu_factor_ex() for infos", stacklevel=above)
     LU, pivots, infos = _C.find_op("linalg::lu_factor_ex")(A, pivot=pivot, check_errors=not get_infos)
     found = (LU, pivots, infos) if get_infos else (LU, pivots)
     if out is None:
         return found
     return tuple(to.resize_(result.shape).copy_(result) for to, result in zip(out, found, strict=True))
-
-
-def _lu(self, pivot=True, get_infos=False):
-    return lu(self, pivot, get_infos)
 
 
 def _reversed(self):

@@ -230,6 +230,10 @@ PyObject* plain_copy(PyObject* o) {
 aj_tensor* from_foreign(PyObject* data, const DLDataType* dtype, DLDevice device) {
   Ref hint(call_helper("adjoin._tensor", "_dtype_of_data", &data, 1));
   if (!hint) return nullptr;
+  const bool whole =
+      dtype && (dtype->code == kDLInt || dtype->code == kDLUInt || dtype->code == kDLBool);
+  Ref fits(whole ? call_helper("adjoin._tensor", "_want_whole", &data, 1) : Py_NewRef(Py_None));
+  if (!fits) return nullptr;
   Ref plain(plain_copy(data));
   DLDataType d;
   if (!dtype && as_dtype(hint.get(), &d)) dtype = &d;

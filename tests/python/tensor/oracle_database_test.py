@@ -204,6 +204,19 @@ def test_logaddexp_of_complex_numbers_has_derivatives():
     assert adjoin.autograd.gradgradcheck(adjoin.logaddexp, (x, y))
 
 
+@pytest.mark.parametrize("dtype", [adjoin.complex64, adjoin.complex128])
+def test_slopes_of_sums_of_exponentials_that_are_far_apart(dtype):
+    """The larger one takes the whole gradient; exp() of the distance the other way round is no number."""
+    x = adjoin.tensor([1e4 + 1j, 0.5 - 2j, -1e4 + 3j], dtype=dtype, requires_grad=True)
+    for one, other, wanted in ((0, 1, [1, 0, 0]), (1, 0, [1, 0, 0]), (2, 1, [0, 1, 0]), (1, 2, [0, 1, 0])):
+        adjoin.testing.assert_close(
+            adjoin.autograd.grad(adjoin.logaddexp(x[one], x[other]), x, adjoin.ones((), dtype=dtype))[0],
+            adjoin.tensor(wanted, dtype=dtype),
+        )
+    sums, weights = adjoin.logcumsumexp(x, 0), adjoin.tensor([1, 2, 4 + 1j], dtype=dtype)
+    assert adjoin.autograd.grad(sums, x, weights)[0].equal(adjoin.tensor([7 + 1j, 0, 0], dtype=dtype))
+
+
 def test_masks_are_bool():
     x, mask = adjoin.arange(4.0), adjoin.tensor([1, 0, 2, 0], dtype=adjoin.uint8)
     for wrong in (

@@ -185,6 +185,7 @@ def test_unsigned_dtypes_have_names():
         (lambda: adjoin.cov(adjoin.ones(2, 2, 2)), "at most two dimensions"),
         (lambda: adjoin.ones(2).fill_diagonal_(1), "at least two dimensions"),
         (lambda: adjoin.ones(3).heaviside(adjoin.ones(3, dtype=adjoin.float64)), "values must be float32"),
+        (lambda: adjoin.ones(3).to(adjoin.complex64).heaviside(adjoin.ones(3)), "complex numbers are not ordered"),
         (lambda: adjoin.ones(0, 2)[T([0])], "size 0"),
         (lambda: adjoin.ones(0, 2)[T([0]), :0], "size 0"),
     ],

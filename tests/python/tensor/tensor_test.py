@@ -162,6 +162,19 @@ def test_bad_data(data, error, words):
         aj.tensor(data)
 
 
+@pytest.mark.parametrize("dtype", [aj.int64, aj.uint8, aj.bool])
+def test_tensors_become_whole_numbers_only_where_nothing_is_lost(dtype):
+    one, half, none = aj.tensor(1), aj.tensor([1.5]), aj.ones(0)
+    for data in ((half, True), [[2], [half]], [aj.tensor(1j)], [half.half(), 7]):
+        with pytest.raises(TypeError, match="only integer tensors become whole numbers"):
+            aj.tensor(data, dtype=dtype)
+    assert aj.tensor((one, True), dtype=dtype).tolist() == [1, 1] and aj.tensor([one, 1.5]).tolist() == [1, 1.5]
+    assert aj.tensor([none, none], dtype=dtype).shape == (2, 0)
+    assert aj.tensor(half, dtype=dtype).tolist() == [1]  # a cast of the whole
+    with pytest.raises(TypeError, match="an element is a tensor of adjoin.float32"):
+        aj.LongTensor([half, 1])
+
+
 def test_overflow_names_the_value():
     with pytest.raises(RuntimeError, match="300 does not fit into uint8"):
         aj.tensor([300], dtype=aj.uint8)

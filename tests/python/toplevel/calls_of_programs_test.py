@@ -92,6 +92,17 @@ def test_segments_with_nan(reduce, initial, made, slopes, axis):
     adjoin.testing.assert_close(data.grad, adjoin.tensor(slopes, dtype=adjoin.float32), equal_nan=True)
 
 
+def test_products_of_segments_of_each_sample():
+    """Whether one is NaN differs between the samples of vmap."""
+    data, lengths = adjoin.randn(3, 5, dtype=adjoin.float64), adjoin.tensor([2, 0, 3])
+    data[1, 3] = math.nan
+    one = lambda x: adjoin.segment_reduce(x, "prod", lengths=lengths)  # noqa: E731
+    wanted = adjoin.stack([one(x) for x in data])
+    adjoin.testing.assert_close(adjoin.func.vmap(one)(data), wanted, equal_nan=True)
+    slopes = adjoin.func.vmap(adjoin.func.grad(lambda x: one(x)[0]))(data)
+    adjoin.testing.assert_close(slopes[:, :2], data[:, :2].flip(1))
+
+
 def test_two_nans_of_one_segment_leave_no_slope():
     data = adjoin.tensor([NAN, 2.0, NAN], requires_grad=True)
     adjoin.segment_reduce(data, "prod", lengths=adjoin.tensor([3])).sum().backward()
