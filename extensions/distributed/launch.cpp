@@ -30,7 +30,10 @@ using kit::text;
 
 namespace {
 
-constexpr int64_t kOwnErrors = 2500;  // so long the others have to say what they found themselves
+// So long the others have to say what they found themselves: as long as the server waits for one
+// that is silent, for on a busy machine who is about to speak is slow; never less than this.
+constexpr int64_t kOwnErrors = 2500;
+int64_t own_errors_ms() { return std::max(kOwnErrors, silence_ms()); }
 
 // Who presses Ctrl-C interrupts all processes of his terminal; a signal to the launcher is passed
 // on, after a moment, for it may have been sent to all, too, and an interrupt disturbs the end of
@@ -167,7 +170,7 @@ class Job {
       pass_output();
       reap();
       if (first_ && !failed_at) failed_at = now_ms();
-      const bool end_now = asked_to_end || (failed_at && now_ms() - failed_at > kOwnErrors);
+      const bool end_now = asked_to_end || (failed_at && now_ms() - failed_at > own_errors_ms());
       if (end_now && !told_to_end) {
         told_to_end = now_ms();
         if (asked_to_end == SIGINT)

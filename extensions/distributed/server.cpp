@@ -26,7 +26,8 @@ constexpr size_t kCompared =
 constexpr int64_t kWaitForCause = 400;
 constexpr int64_t kStalled = 1000;  // a machine that does not let the server run for so long
 
-// Beats come each second; so long without one is the end.
+}  // namespace
+
 int64_t silence_ms() {
   static const int64_t ms = [] {
     const char* told = secure_getenv("ADJOIN_SILENCE_SECONDS");
@@ -35,8 +36,6 @@ int64_t silence_ms() {
   }();
   return ms;
 }
-
-}  // namespace
 
 Server::Server(const std::string& host, int port) : port_(port) {
   listener_ = listen_at(host, &port_);

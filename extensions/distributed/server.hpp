@@ -14,6 +14,9 @@
 
 namespace adjoin::distributed {
 
+// So long without a beat is the end: eight seconds, or what ADJOIN_SILENCE_SECONDS says.
+int64_t silence_ms();
+
 class Server {
  public:
   Server(const std::string& host, int port);

@@ -68,6 +68,23 @@ def test_a_killed_rank(launch):
     assert "rank 0" in got.err and "exit code 7" in got.err
 
 
+def test_who_is_slow_to_speak_is_not_ended_before(launch):
+    """The launcher waits for those that are left as long as the server does for one that is silent, and no longer than they need."""
+    body = """
+    if rank == 1:
+        os._exit(9)
+    try:
+        dist.all_reduce(x)
+    except dist.DistBackendError as error:
+        time.sleep(3)
+        print("after a while:", error, flush=True)
+    os._exit(7)
+    """
+    got = launch(2, PROLOGUE + textwrap.dedent(body), ADJOIN_SILENCE_SECONDS="100")
+    assert re.search(r"after a while: rank 1 \(host .*\) ended with exit code 9", got.out), got.out + got.err
+    assert re.search(r"rank 0 \(pid \d+\) ended with exit code 7 after", got.err) and got.seconds < 60, got.err
+
+
 def test_a_killed_rank_without_a_launcher_is_named_too(launch):
     body = """
     dist.destroy_process_group()
