@@ -129,6 +129,13 @@ class _WeakTensorRef:
         return self._held()
 
 
+def _infer_size(first, second):
+    """The shape to which two shapes are spread."""
+    from ._functions import broadcast_shapes
+
+    return broadcast_shapes(first, second)
+
+
 def _is_alias_of(input, other):
     """Whether two tensors lie in the same memory."""
     return input._storage_info()[3] == other._storage_info()[3]
@@ -193,6 +200,7 @@ NAMES = {
     "_get_autograd_fallback_mode": _get_autograd_fallback_mode,
     "_set_autograd_fallback_mode": _set_autograd_fallback_mode,
     "_get_default_device": _get_default_device,
+    "_infer_size": _infer_size,
     "_is_alias_of": _is_alias_of,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
     "_len_torch_function_stack": _len_torch_function_stack,

@@ -60,10 +60,12 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def get_deterministic_debug_mode():
-    """2 if use_deterministic_algorithms is on, 0 if not: there is nothing that could only warn."""
-    from ._functions import are_deterministic_algorithms_enabled
+    """0 if use_deterministic_algorithms is off, 1 if it was told ``warn_only``, else 2."""
+    from ._functions import are_deterministic_algorithms_enabled, is_deterministic_algorithms_warn_only_enabled
 
-    return 2 if are_deterministic_algorithms_enabled() else 0
+    if not are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def set_anomaly_enabled(mode, check_nan=True):

@@ -264,8 +264,8 @@ def are_deterministic_algorithms_enabled():
 
 
 def is_deterministic_algorithms_warn_only_enabled():
-    """What use_deterministic_algorithms was told last, and is on."""
-    return _deterministic and _warn_only
+    """The ``warn_only`` that use_deterministic_algorithms was told last."""
+    return _warn_only
 
 
 _matmul_precision = "highest"

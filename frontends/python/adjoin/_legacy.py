@@ -14,6 +14,13 @@ def _package():
 class _Named(type):
     """A class of which exactly the tensors of one dtype on the host are instances."""
 
+    def __new__(meta, name, bases, *rest):
+        for base in bases:  # an instance would be a plain tensor: what the class adds would be lost
+            raise TypeError(
+                f"type '{_package()}.{base.__name__}' is not an acceptable base type; derive from {_package()}.Tensor"
+            )
+        return super().__new__(meta, name, bases, *rest)
+
     def __instancecheck__(cls, obj):
         return isinstance(obj, _C.Tensor) and obj.is_cpu and obj.dtype is cls.dtype
 

@@ -117,6 +117,8 @@ def reduce(kind, x, mask, dims, keepdim, identity):
         if kind == "sum"
         else made.index_reduce(0, group, values, kind, include_self=False)
     )
+    if len(outer) == sparse and not keys.numel() and identity:  # nothing counts: the result is a number, not a 0
+        keys, made = keys.new_zeros(1), made.new_full((1, *made.shape[1:]), identity)
     kept = _places(keys, sizes)
     ends = [1 if d in dims else n for d, n in enumerate(shape)]
     if not keepdim:

@@ -1,6 +1,7 @@
 """tests/python/data/datapipes_test.py: steps over streams: one stream for several readers, orders, groups, files, readers in several processes."""
 
 import json
+import pickle
 import warnings
 
 import adjoin
@@ -16,6 +17,7 @@ from adjoin.utils.data.datapipes.iter import (
 )
 from adjoin.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from adjoin.utils.data.datapipes.utils.decoder import basichandlers
+from adjoin.utils.data.datapipes.utils.snapshot import _simple_graph_snapshot_restoration
 from adjoin.utils.data.graph import traverse_dps
 from adjoin.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
 from adjoin.utils.data.sampler import RandomSampler
@@ -149,3 +151,41 @@ def test_wrong_steps_are_refused():
         warnings.simplefilter("error")
         assert list(IterableWrapper([(1, 2)]).map(lambda a, b=1, *c: a + b, [0, 1])) == [(3,)]
         assert list(IterableWrapper([(1, 2)]).filter(lambda a, b: a < b, input_col=[0, 1])) == [(1, 2)]
+
+
+def test_a_pipe_goes_on_where_another_has_stopped():
+    def chain():
+        return numbers().map(lambda n: 10 * n).shuffle().batch(2)
+
+    def seeded(pipe, n):
+        return _simple_graph_snapshot_restoration(pipe, n, rng=adjoin.Generator().manual_seed(3))
+
+    whole = chain()
+    seeded(whole, 0)
+    batches = list(whole)
+    assert sorted(sum(batches, [])) == list(range(0, 100, 10))
+    again = chain()
+    seeded(again, 3)
+    going = iter(again)
+    assert list(going) == batches[3:] and again._number_of_samples_yielded == len(batches)
+    assert len(list(again)) == len(batches)  # the next loop begins anew
+    seeded(again, 2)
+    with pytest.raises(RuntimeError, match="has not been restored"):
+        seeded(again, 2)
+    with pytest.raises(RuntimeError, match="exceeds the number of samples available, 5"):
+        seeded(chain(), 6)
+    a, b = chain().fork(2)
+    pairs = a.zip(b)
+    seeded(pairs, 4)
+    assert list(pairs) == [(batches[4], batches[4])]
+
+
+def test_a_pipe_that_travels_knows_how_many_examples_it_gave():
+    pipe = numbers()
+    reading = iter(pipe)
+    assert [next(reading), next(reading)] == [0, 1]
+    other = pickle.loads(pickle.dumps(pipe))
+    _simple_graph_snapshot_restoration(other, other._number_of_samples_yielded, rng=adjoin.Generator())
+    once_more = pickle.loads(pickle.dumps(other))  # what it would have gone on with stays behind
+    assert list(other) == list(reading) == list(range(2, 10))
+    assert list(once_more) == list(range(10))

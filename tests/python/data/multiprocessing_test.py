@@ -142,6 +142,42 @@ def test_views_of_one_message_stay_views():
     assert small.tolist() == [0, 0] and small.untyped_storage().nbytes() < 100
 
 
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_sparse_tensors_in_messages(layout):
+    blocks = (2, 2) if layout in ("sparse_bsr", "sparse_bsc") else None
+    dense = adjoin.tensor([[0.0, 2, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0], [0, 0, 5, 0]], dtype=adjoin.float64)
+    x = dense.to_sparse(layout=getattr(adjoin, layout), blocksize=blocks).requires_grad_()
+    queue = mp.Queue()
+    queue.put(x)
+    y = queue.get(timeout=60)
+    assert y.layout is x.layout and y.dtype is x.dtype and y.shape == x.shape and y.requires_grad and y.is_leaf
+    assert y.to_dense().tolist() == dense.tolist()
+    assert y.detach().values().data_ptr() == x.detach().values().data_ptr() or not x.detach().values().is_shared()
+
+
+def test_a_sparse_tensor_that_is_not_coalesced_stays_so():
+    x = adjoin.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (4,))
+    queue = mp.Queue()
+    for sent in (x, x.coalesce(), adjoin.sparse_coo_tensor((2, 0))):
+        queue.put(sent)
+        got = queue.get(timeout=60)
+        assert got.is_coalesced() is sent.is_coalesced() and got._nnz() == sent._nnz() and got.shape == sent.shape
+        assert got.to_dense().tolist() == sent.to_dense().tolist()
+
+
+class _SparseRows(adjoin.utils.data.Dataset):
+    def __getitem__(self, i):
+        return adjoin.eye(3)[i].to_sparse()
+
+    def __len__(self):
+        return 3
+
+
+def test_workers_give_sparse_tensors():
+    loader = DataLoader(_SparseRows(), batch_size=None, num_workers=1, multiprocessing_context="fork")
+    assert [x.to_dense().tolist() for x in loader] == adjoin.eye(3).tolist()
+
+
 def test_what_cannot_be_sent():
     x = adjoin.ones(3, requires_grad=True) * 2
     with pytest.raises(RuntimeError, match="send tensor.detach"):

@@ -8,8 +8,9 @@ import wave
 import zlib
 
 import adjoin
+import numpy
 import pytest
-from adjoin.utils.tensorboard import FileWriter, RecordWriter, SummaryWriter, _curves, _events
+from adjoin.utils.tensorboard import FileWriter, RecordWriter, SummaryWriter, _curves, _events, _pictures
 
 
 def bitwise_crc32c(data):
@@ -140,6 +141,31 @@ def test_pictures(tmp_path):
     assert unpng(dict(fields(found["bytes", 0][4]))[4]) == [[[0], [1], [2]], [[3], [4], [5]]]
     grid = unpng(dict(fields(found["grid", 0][4]))[4])
     assert grid == [[[255]] * 4] * 2 + [[[255]] * 2 + [[0]] * 2] * 2
+
+
+RULES = ["auto", "fd", "doane", "scott", "rice", "sqrt", "sturges"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_for_the_number_of_buckets(rule):
+    draw = numpy.random.default_rng(0)
+    for data in (draw.normal(size=500), draw.exponential(size=77), [1.0, 1, 1, 2], [3.0, 3], [5.0], [1.0, 4.0]):
+        counts, want = numpy.histogram(data, rule)
+        *_, limits, found = _pictures.buckets(adjoin.tensor(data, dtype=adjoin.float64), rule)
+        full = numpy.flatnonzero(counts)
+        numpy.testing.assert_allclose(limits, want[full[0] : full[-1] + 2])
+        assert found == [0, *counts[full[0] : full[-1] + 1]]
+
+
+def test_fewer_buckets():
+    values = adjoin.arange(1024.0)
+    whole = _pictures.buckets(values, "sturges")
+    limits, counts = _pictures.buckets(values, "sturges", 5)[-2:]
+    assert len(whole[-1]) == 12 and counts == [0, 186, 186, 186, 186, 186, 94]  # 11 buckets, two by two
+    assert limits == whole[-2][::2] + [1023.0] and sum(counts) == 1024
+    assert _pictures.buckets(values, "sturges", 11)[-1] == whole[-1]
+    with pytest.raises(ValueError, match="bins='many' is none of tensorflow, auto"):
+        _pictures.buckets(values, "many")
 
 
 @pytest.mark.parametrize("bins", ["tensorflow", "auto", 5, [-10.0, 0.0, 1.0, 10.0]])

@@ -103,3 +103,18 @@ def test_gradients():
     s = x.to_sparse().requires_grad_()
     masked.sum(s * s, 1, mask=mask).to_dense().sum().backward()
     assert adjoin.allclose(s.grad.to_dense(), 2 * x * mask)
+
+
+@pytest.mark.parametrize("name", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_nothing_under_the_mask_of_all_dimensions_gives_the_identity(name, keepdim):
+    x, _ = numbers((3, 4), 11)
+    none = adjoin.zeros(3, 4, dtype=adjoin.bool)
+    want = {"prod": 1.0, "amax": -math.inf, "amin": math.inf}[name]
+    for given, dims in ((none, ()), (none.to_sparse(), (0, 1)), (none.to_sparse(), (-1, 0))):
+        made = getattr(masked, name)(x.to_sparse(), dims, keepdim=keepdim, mask=given)
+        assert made._nnz() == 1 and made.to_dense().tolist() == ([[want]] if keepdim else want)
+    rows = getattr(masked, name)(x.to_sparse(1), 0, keepdim=keepdim, mask=none)
+    assert rows.to_dense().tolist() == ([[want] * 4] if keepdim else [want] * 4)
+    part = getattr(masked, name)(x.to_sparse(), 0, keepdim=keepdim, mask=none)  # places that lack a value are no places
+    assert part._nnz() == 0

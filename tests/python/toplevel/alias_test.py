@@ -140,6 +140,11 @@ def test_types_are_named_as_programs_ask_for_them(tmp_path):
     assert x.type() == "torch.DoubleTensor" and x.to("meta").type() == "torch.meta.DoubleTensor"
     assert x.storage().type() == "torch.DoubleStorage" and "[torch.storage.TypedStorage(dtype=torch.float64" in repr(x.storage())
     assert repr(torch.FloatTensor) == "<class 'torch.FloatTensor'>"
+    try:
+        type("Mine", (torch.LongTensor,), {})
+        raise SystemExit("a class of the program's own would be lost")
+    except TypeError as error:
+        assert "'torch.LongTensor' is not an acceptable base type; derive from torch.Tensor" in str(error)
     found = torch.sort(x)
     assert repr(found).startswith("torch.return_types.sort(") and type(found).__module__ == "torch.return_types"
     """

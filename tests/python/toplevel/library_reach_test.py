@@ -200,6 +200,9 @@ def test_parameters_of_a_mapping_in_a_module():
 def test_what_is_asked_of_c():
     x, keys = torch.ones(3, 3), C.DispatchKey
     assert C._is_alias_of(x, x[1:]) and not C._is_alias_of(x, x.clone()) and C._get_default_device() == "cpu"
+    assert C._infer_size((2, 1, 3), (4, 1)) == (2, 4, 3) and isinstance(C._infer_size((), ()), torch.Size)
+    with pytest.raises(RuntimeError, match="do not fit"):
+        C._infer_size((2,), (3,))
     with torch.overrides.BaseTorchFunctionMode():
         assert C._is_torch_function_mode_enabled() and C._len_torch_function_stack() == 1
     assert not C._is_torch_function_mode_enabled() and forward_ad._current_level < 0

@@ -295,7 +295,14 @@ def test_only_warning():
     try:
         for mode, warn_only in ((True, True), (True, False), (False, True)):
             adjoin.use_deterministic_algorithms(mode, warn_only=warn_only)
-            assert adjoin.is_deterministic_algorithms_warn_only_enabled() is (mode and warn_only)
+            assert adjoin.are_deterministic_algorithms_enabled() is mode
+            assert adjoin.is_deterministic_algorithms_warn_only_enabled() is warn_only
+            assert adjoin.get_deterministic_debug_mode() == (0 if not mode else 1 if warn_only else 2)
+        for number, word in enumerate(("default", "warn", "error")):
+            for told in (number, word):
+                adjoin.set_deterministic_debug_mode(told)
+                assert adjoin.get_deterministic_debug_mode() == number
+                assert adjoin.is_deterministic_algorithms_warn_only_enabled() is (number == 1)
     finally:
         adjoin.use_deterministic_algorithms(False)
 

@@ -12,6 +12,9 @@ from ..nn.parameter import Parameter
 from ..storage import UntypedStorage
 
 
+_SPARSE = (adjoin.sparse_coo, adjoin.sparse_csr, adjoin.sparse_csc, adjoin.sparse_bsr, adjoin.sparse_bsc)
+
+
 def _rebuild(ticket, dtype, size, stride, offset, _, requires_grad, attributes):
     tensor = _shared.tensor_on(_shared.redeem(*ticket), dtype, size, stride, offset)
     return _finish(tensor, requires_grad, attributes)
@@ -28,6 +31,28 @@ def _rebuild_elsewhere(host, device, requires_grad, attributes):
 def _rebuild_without_bytes(size, stride, dtype, requires_grad, attributes):
     tensor = adjoin.empty_strided(size, stride, dtype=dtype, device="meta")
     return _finish(tensor, requires_grad, attributes)
+
+
+def _rebuild_sparse(layout, parts, size, coalesced, requires_grad, attributes):
+    if layout == "sparse_coo":
+        tensor = adjoin.sparse_coo_tensor(*parts, size, is_coalesced=coalesced)
+    else:
+        tensor = adjoin.sparse_compressed_tensor(*parts, size, layout=getattr(adjoin, layout))
+    return _finish(tensor, requires_grad, attributes)
+
+
+def _reduce_sparse(tensor, requires_grad, attributes):
+    """The parts travel as tensors, each in its own memory."""
+    with adjoin.no_grad():
+        held = tensor.detach()
+        if tensor.layout is adjoin.sparse_coo:
+            parts, coalesced = (held._indices(), held._values()), held.is_coalesced()
+        else:
+            by_row = tensor.layout in (adjoin.sparse_csr, adjoin.sparse_bsr)
+            begins, places = ("crow_indices", "col_indices") if by_row else ("ccol_indices", "row_indices")
+            parts, coalesced = (getattr(held, begins)(), getattr(held, places)(), held.values()), None
+    layout = str(tensor.layout).rpartition(".")[2]
+    return _rebuild_sparse, (layout, parts, tuple(tensor.shape), coalesced, requires_grad, attributes)
 
 
 def _finish(tensor, requires_grad, attributes):
@@ -47,6 +72,8 @@ def reduce_tensor(tensor):
             "here; send tensor.detach()"
         )
     rest = (tensor.requires_grad, dict(tensor.__dict__))
+    if tensor.layout in _SPARSE:
+        return _reduce_sparse(tensor, *rest)
     if tensor.device.type == "meta":
         return _rebuild_without_bytes, (tuple(tensor.shape), tensor.stride(), tensor.dtype, *rest)
     if tensor.device.type != "cpu":

@@ -130,27 +130,68 @@ def _powers():
     return [-x for x in reversed(limits)] + [0.0] + limits
 
 
+def _widths(numbers):
+    """The width of a bucket by each rule's name, 0 where the rule gives none; numbers are sorted and not all equal."""
+    count, reach = len(numbers), numbers[-1] - numbers[0]
+    mean = math.fsum(numbers) / count
+    spread = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers) / count)
+    skew = math.fsum(((x - mean) / spread) ** 3 for x in numbers) / count
+    usual = math.sqrt(6 * (count - 2) / ((count + 1) * (count + 3)))  # of a normal distribution's skew
+
+    def at(share):  # between the two neighbours of a share of the numbers
+        place = share * (count - 1)
+        i = min(int(place), count - 2)
+        return numbers[i] + (place - i) * (numbers[i + 1] - numbers[i])
+
+    sturges = reach / (math.log2(count) + 1)
+    fd = 2 * (at(0.75) - at(0.25)) / count ** (1 / 3)
+    return {
+        "auto": min(fd, sturges) if fd else sturges,
+        "fd": fd,  # Freedman and Diaconis, 1981
+        "doane": reach / (1 + math.log2(count) + math.log2(1 + abs(skew) / usual)) if count > 2 else 0,  # Doane, 1976
+        "scott": spread * (24 * math.sqrt(math.pi) / count) ** (1 / 3),  # Scott, 1979
+        "rice": reach / (2 * count ** (1 / 3)),
+        "sqrt": reach / math.sqrt(count),
+        "sturges": sturges,
+    }
+
+
+def _wanted(numbers, rule):
+    """How many buckets a rule wants, 10,000 at most."""
+    known = ("auto", "fd", "doane", "scott", "rice", "sqrt", "sturges")
+    if rule not in known:
+        raise ValueError(
+            f"add_histogram: bins={rule!r} is none of tensorflow, {', '.join(known)}, and no number or limits"
+        )
+    reach = numbers[-1] - numbers[0]
+    width = _widths(numbers)[rule] if reach > 0 else 0
+    return min(10_000, math.ceil(reach / width)) if width else 1
+
+
+def _fewer(edges, counts, most):
+    """Neighbours joined, so that there are about ``most`` buckets."""
+    step = len(counts) // most
+    if step < 2:
+        return edges, counts
+    counts = [sum(counts[i : i + step]) for i in range(0, len(counts), step)]
+    return [*edges[:-1:step], edges[-1]], counts
+
+
 def _limits(numbers, bins):
     """The limits of the buckets for sorted numbers."""
     if bins == "tensorflow":
         return _powers()
     if not isinstance(bins, (str, int)):
         return [float(x) for x in bins]
-    low, high, count = numbers[0], numbers[-1], len(numbers)
+    low, high = numbers[0], numbers[-1]
     if isinstance(bins, str):
-        quarter = numbers[min(count - 1, 3 * count // 4)] - numbers[count // 4]
-        width = 2 * quarter / count ** (1 / 3)  # Freedman and Diaconis, 1981
-        by_width = math.ceil((high - low) / width) if width > 0 else 0
-        wanted = {"fd": by_width, "sturges": 0, "auto": by_width}.get(bins)
-        if wanted is None:
-            raise ValueError(f"add_histogram: bins={bins!r} is not tensorflow, auto, fd, sturges, a number or limits")
-        bins = min(10_000, max(wanted, math.ceil(math.log2(count)) + 1))
+        bins = _wanted(numbers, bins)
     if low == high:
         low, high = low - 0.5, high + 0.5
     return [low + (high - low) * i / bins for i in range(bins)] + [high]
 
 
-def buckets(values, bins):
+def buckets(values, bins, most=None):
     """What histogram() of _events takes: least, greatest, how many, sum, sum of squares, limits, counts."""
     values = as_tensor(values).reshape(-1).double()
     if not values.numel():
@@ -163,6 +204,8 @@ def buckets(values, bins):
     places = [bisect_left(numbers, edge) for edge in edges]
     places[-1] = bisect_right(numbers, edges[-1])  # the last bucket has its upper limit too
     counts = [b - a for a, b in zip(places, places[1:], strict=False)]
+    if most is not None:
+        edges, counts = _fewer(edges, counts, most)
     full = [i for i, count in enumerate(counts) if count] or [0]
     first, last = full[0], full[-1]
     limits, counts = edges[first : last + 2], [0, *counts[first : last + 1]]

@@ -42,8 +42,8 @@ def scalar(name, tensor, collections=None, new_style=False, double_precision=Fal
 
 
 def histogram(name, values, bins, max_bins=None):
-    """How values are distributed."""
-    return _made((name, _events.histogram(*_pictures.buckets(values, bins))))
+    """How values are distributed; with ``max_bins`` neighbours are joined to about so many buckets."""
+    return _made((name, _events.histogram(*_pictures.buckets(values, bins, max_bins))))
 
 
 def histogram_raw(name, min, max, num, sum, sum_squares, bucket_limits, bucket_counts):

@@ -118,7 +118,7 @@ class SummaryWriter:
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
         """How values are distributed; ``bins``: "tensorflow" (limits grow by a tenth), "auto", a number, or limits."""
-        self._add(tag, _events.histogram(*_pictures.buckets(values, bins)), global_step, walltime)
+        self._add(tag, _events.histogram(*_pictures.buckets(values, bins, max_bins)), global_step, walltime)
 
     def add_histogram_raw(self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts,
                           global_step=None, walltime=None):  # fmt: skip

@@ -1,10 +1,17 @@
 """adjoin.utils.data.datapipes.datapipe: the classes that steps of a chain are made of."""
 
+import enum
 import functools
 import typing
 
 from ..dataset import Dataset, IterableDataset
 from ._typing import PipeType
+
+
+class _SnapshotState(enum.Enum):
+    """Restored: the next iterator goes on where utils.snapshot has brought the pipe."""
+
+    NotStarted, Iterating, Restored = range(3)
 
 
 class _Pipe:
@@ -51,7 +58,8 @@ class _Pipe:
 
     def __getstate__(self):
         hook = type(self).getstate_hook
-        return self.__dict__ if hook is None else hook(self.__dict__)
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_fast_forward_iterator", "_snapshot_state")}
+        return kept if hook is None else hook(kept)
 
     def __reduce_ex__(self, *args):
         hook = type(self).reduce_ex_hook
@@ -117,8 +125,12 @@ class _Iterator:
 def _guarded(function):
     @functools.wraps(function)
     def __iter__(self):
+        if self._snapshot_state is _SnapshotState.Restored:
+            self._snapshot_state, going = _SnapshotState.Iterating, self._fast_forward_iterator
+            self._fast_forward_iterator = None
+            return going
         self._valid_iterator_id = number = (self._valid_iterator_id or 0) + 1
-        self._number_of_samples_yielded = 0
+        self._number_of_samples_yielded, self._snapshot_state = 0, _SnapshotState.Iterating
         self.reset()
         return _Iterator(self, number, function(self))
 
@@ -134,6 +146,7 @@ class IterDataPipe(_Pipe, IterableDataset):
 
     functions = {}
     _valid_iterator_id, _number_of_samples_yielded = None, 0
+    _snapshot_state, _fast_forward_iterator = _SnapshotState.NotStarted, None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
