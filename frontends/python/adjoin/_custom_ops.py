@@ -5,12 +5,12 @@ import inspect
 
 from . import _C, library
 from .library import register_fake
+from .testing._samples import Op
 from .utils import _pytree as pytree
 
 __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for_backward"]
 
-_saved = {}  # name of an op -> what impl_save_for_backward was given
-_backward = {}
+_SAVE, _BACKWARD = "impl_save_for_backward", "impl_backward"
 
 
 def custom_op(qualname, func_or_schema=None, /, **words):
@@ -32,6 +32,7 @@ def custom_op(qualname, func_or_schema=None, /, **words):
                 f"custom_op: {qualname}{schema}: it must be functional: tensors among its arguments, a result, nothing written"
             )
         library.define(qualname, schema)
+        library._definitions[qualname].open = False  # its derivative is what impl_backward is given
 
     def of_function(function):
         if not inspect.isfunction(function):
@@ -56,13 +57,22 @@ def impl_abstract(qualname, *, func=None):
 
 
 def impl(qualname, *, device_types=("cpu", "cuda"), func=None):
-    """A kernel of an op."""
-    return library.register_kernel(qualname, device_types, func)
+    """A kernel of an op, for devices that have none yet."""
+    devices = [device_types] if isinstance(device_types, str) else list(device_types)
+    kernels = library._definition_of(qualname, "impl").kernels
+    taken = [d for d in (*devices, "", "recorded") if d in kernels]
+    if taken:
+        words = {"": "all devices (CompositeExplicitAutograd)", "recorded": "CompositeImplicitAutograd"}
+        raise RuntimeError(
+            f"impl: {qualname} already has an implementation for {words.get(taken[0], repr(taken[0]))}; leave one out, or define "
+            "the op again"
+        )
+    return library.register_kernel(qualname, devices, func)
 
 
 def impl_save_for_backward(qualname, *, func=None):
     """``func(inputs, output)`` gives what ``impl_backward`` of the op needs; inputs have the arguments' names."""
-    return _half(qualname, "impl_save_for_backward", _saved, func)
+    return _half(qualname, _SAVE, func)
 
 
 def impl_backward(qualname, output_differentiability=None, *, func=None):
@@ -71,18 +81,58 @@ def impl_backward(qualname, output_differentiability=None, *, func=None):
         raise NotImplementedError(
             "impl_backward: output_differentiability is not there; let the backward ignore the gradients of such results"
         )
-    return _half(qualname, "impl_backward", _backward, func)
+    return _half(qualname, _BACKWARD, func)
 
 
-def _half(qualname, what, place, func):
+def _destroy(qualname):
+    """Takes back what an op was given; its name stays, and says that it has no kernel."""
+    definition = library._definition_of(qualname, "_destroy")
+    definition.kernels.clear()
+    definition.backward = definition.setup = None
+    definition.halves = {}
+
+
+def _half(qualname, what, func):
     definition = library._definition_of(qualname, what)
+    _refuse_derivative(definition, what)
 
     def register(f):
-        place[qualname] = f
-        if qualname in _saved and qualname in _backward:
-            library.register_autograd(qualname, _taken(definition), setup_context=_kept(definition))
+        halves = definition.__dict__.setdefault("halves", {})
+        if what in halves:
+            raise RuntimeError(f"{what}: {qualname} has one already; define the op again to give it another")
+        halves[what] = f
+        library.register_autograd(qualname, _taken(definition), setup_context=_kept(definition))
 
     return library._decorated(func, register)
+
+
+def _refuse_derivative(definition, what):
+    results = Op(definition.name).results
+    above = next((key for key in definition.kernels if key.startswith("autograd")), None)
+    names = {"autograd": "Autograd", "autograd cpu": "AutogradCPU", "autograd cuda": "AutogradCUDA"}
+    why = (
+        "it is a non-functional op, which writes to its arguments"
+        if definition.written
+        else "it has no returns, so nothing has a gradient"
+        if not results
+        else "it is an operator that returns views, whose derivative is the views'"
+        if any(r.alias for r in results)
+        else "it has a kernel for CompositeImplicitAutograd, whose ops are recorded"
+        if "recorded" in definition.kernels
+        else f"it has a kernel for {names.get(above, above)}, which says the derivative"
+        if above
+        else None
+    )
+    if why:
+        raise RuntimeError(f"{what}: {definition.name}: {why}; it takes no other derivative")
+
+
+def _half_of(definition, what):
+    given = definition.halves.get(what)
+    if given is None:
+        short = what.removeprefix("impl_")
+        raise RuntimeError(f"{definition.name}: unable to find a {short!r} for it; give it one with {what}")
+    return given
 
 
 def _kept(definition):
@@ -92,7 +142,8 @@ def _kept(definition):
     )
 
     def setup(ctx, inputs, output):
-        kept, spec = pytree.tree_flatten(_saved[definition.name](inputs_of(*inputs), output))
+        _half_of(definition, _BACKWARD)
+        kept, spec = pytree.tree_flatten(_half_of(definition, _SAVE)(inputs_of(*inputs), output))
         ctx.save_for_backward(*(x for x in kept if isinstance(x, _C.Tensor)))
         ctx.others, ctx.spec = [None if isinstance(x, _C.Tensor) else (x,) for x in kept], spec
 
@@ -106,7 +157,7 @@ def _taken(definition):
     def backward(ctx, *grads):
         tensors = iter(ctx.saved_tensors)
         kept = [next(tensors) if other is None else other[0] for other in ctx.others]
-        made = _backward[definition.name](ctx, pytree.tree_unflatten(kept, ctx.spec), *grads)
+        made = _half_of(definition, _BACKWARD)(ctx, pytree.tree_unflatten(kept, ctx.spec), *grads)
         if not isinstance(made, dict):
             raise RuntimeError(
                 f"{definition.name}: the backward should be a function that returns a dictionary of gradients, it returned "

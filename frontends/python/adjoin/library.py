@@ -69,6 +69,7 @@ class _AutoDispatchBelowAutograd:
 
 
 _waiting = {}  # name of an op that nobody has defined yet -> the kernels that it was given, "meta" those of register_fake
+_waiting_of_libraries = {}  # name of such an op -> those among them that Library.impl gave
 
 
 def __getattr__(name):
@@ -117,6 +118,10 @@ def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
     """The schema that a function's annotations say; mutates_args names the tensors that it writes to."""
     hints = typing.get_type_hints(prototype_function)
     signature = inspect.signature(prototype_function)
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError(
+            f"infer_schema: mutates_args is the string {mutates_args!r}; a list of names is wanted, or 'unknown' for all tensors"
+        )
     written = set(signature.parameters) if mutates_args == "unknown" else set(mutates_args)
     parts, letter = [], iter("abcdefghijklmnopqrstuvwxyz")
     for name, p in signature.parameters.items():
@@ -268,11 +273,14 @@ class _Definition:
         self.batched, self.autocast, self.tags = None, {}, [t for t in tags if isinstance(t, Tag)]
         self.devices = {}  # defaults of parameters, by place
         self.open = False  # without a derivative, are the ops of its kernel recorded?
-        self.may_alias = set()  # kernels of Library.impl: PyTorch lets those return an argument
+        self.may_alias = _waiting_of_libraries.pop(
+            name, set()
+        )  # of Library.impl: PyTorch lets those return an argument
         self.kernels.update(_waiting.pop(name, {}))
         words = " ".join(["function-only", *(t for t in tags if isinstance(t, str))])
         _C.define_op(f"python:{name}", schema, doc or "", words, self)
         self.params = Op(name).params
+        self.chosen = next((i for i, p in enumerate(self.params) if p.base == "device"), None)
         self.written = [i for i, p in enumerate(self.params) if p.written]
         self.words = [word for word, _, keyword, _, _ in _aten._signature.__wrapped__(name) if keyword]
         self.gives_back = "!" in schema.partition("->")[2]
@@ -336,10 +344,15 @@ class _Definition:
             return next(tensors) if isinstance(results, _C.Tensor) else results
         return tuple(self.placed(r, tensors) for r in results)
 
+    def asked_for(self, args):
+        """The type of the device that an argument names, of an op that is given no tensor."""
+        asked = None if self.chosen is None else args[self.chosen]
+        return "cpu" if asked is None else _C.device(asked).type
+
     def run(self, args, recorded=False):
         """The kernel of the arguments' device."""
         tensors = tensors_in(args)
-        device = tensors[0].device.type if tensors else "cpu"
+        device = tensors[0].device.type if tensors else self.asked_for(args)
         kernel = self.kernels.get(device) or (self.kernels.get("") if device != "meta" else None)
         if kernel is None:
             how = (
@@ -460,6 +473,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         text, devices = _without_devices(text)
         definition = _Definition(_split(name), name + _adapted(text), function.__doc__, tags or ())
         definition.devices = {i: devices[p.name] for i, p in enumerate(definition.params) if p.name in devices}
+        if device_types:
+            _refuse_without_a_device(definition.params, name)
         for device in [device_types] if isinstance(device_types, str) else device_types or [""]:
             definition.kernels[device] = function
         return CustomOpDef(definition, function)
@@ -521,7 +536,19 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
         return _decorated(func, lambda f: None)
     kernels = _kernels_of(op, "register_kernel")
     names = [device_types] if isinstance(device_types, str) else device_types or [""]
+    definition = _definitions.get(_name_of(op))
+    if definition and any(n and n not in _DEVICES for n in names):
+        _refuse_without_a_device(definition.params, definition.name)
     return _decorated(func, lambda f: kernels.update({_DEVICES.get(d, d): f for d in names}))
+
+
+def _refuse_without_a_device(params, name):
+    """Nothing says which of its kernels an op runs that takes neither a tensor nor a device."""
+    if not any(p.tensor or p.base == "device" for p in params):
+        raise ValueError(
+            f"{name}: kernels by device: Functions without tensor inputs are required to have a `device: torch.device` argument, "
+            "which chooses the kernel"
+        )
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
@@ -529,6 +556,15 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
     if _brought(op):
         return _decorated(func, lambda f: None)
     kernels = _kernels_of(op, "register_fake")
+    if "recorded" in kernels:
+        raise RuntimeError(
+            f"register_fake: {_name_of(op)} has a kernel for CompositeImplicitAutograd already, whose ops say the shapes; leave one out"
+        )
+    definition = _definitions.get(_name_of(op))
+    if definition and kernels.get("meta") in definition.may_alias:
+        raise RuntimeError(
+            f"register_fake: {definition.name} already has a Meta implementation, given by Library.impl; leave one out"
+        )
     return _decorated(func, lambda f: kernels.update(meta=f))
 
 
@@ -663,8 +699,13 @@ class Library:
             raise RuntimeError(
                 f"Library.impl: there is already a kernel registered from python for {name} and {key}; allow_override=True replaces it"
             )
+        if self.ns in ("aten", "prim") and name not in _definitions:
+            _definition_of(name, "Library.impl")  # says that ops of the registry keep their kernels
         register_kernel(name, [key], fn)
-        _definitions[name].may_alias.add(fn)
+        of_libraries = (
+            _definitions[name].may_alias if name in _definitions else _waiting_of_libraries.setdefault(name, set())
+        )
+        of_libraries.add(fn)
         self._registered.append((name, _DEVICES[key]))
 
     @property

@@ -349,3 +349,26 @@ def test_a_nested_tensor_is_taken_apart_by_the_names_that_libraries_use():
     assert [p.tolist() for p in again.unbind()] == [p.tolist() for p in parts]
     short = adjoin.nested.nested_tensor_from_jagged(adjoin.ones(4, 2), adjoin.tensor([0, 3, 4]), adjoin.tensor([2, 1]))
     assert short._lengths.tolist() == [2, 1] and short._lengths is short.lengths()
+
+
+def test_a_tensor_becomes_sequences_of_one_length():
+    t = adjoin.arange(24.0).view(2, 3, 4).requires_grad_()
+    nested = adjoin.nested.as_nested_tensor(t, layout=adjoin.jagged)
+    assert nested.values().data_ptr() == t.data_ptr()  # its own memory
+    assert [p.tolist() for p in nested.unbind()] == t.tolist()
+    (nested * nested).sum().backward()
+    assert adjoin.equal(t.grad, 2 * t)
+    turned = adjoin.nested.as_nested_tensor(t.detach().transpose(0, 1), dtype=adjoin.float64, layout=adjoin.jagged)
+    assert turned.dtype is adjoin.float64 and [p.tolist() for p in turned.unbind()] == t.transpose(0, 1).tolist()
+    assert adjoin.nested.as_nested_tensor(adjoin.empty(0, 3, 2), layout=adjoin.jagged).unbind() == ()
+    for few, layout in ((adjoin.tensor(3.0), adjoin.jagged), (adjoin.ones(3), adjoin.strided)):
+        with pytest.raises(RuntimeError, match="Expected tensor argument to have dim"):
+            adjoin.nested.as_nested_tensor(few, layout=layout)
+
+
+def test_the_ragged_size_is_known_by_its_class():
+    nested = adjoin.nested.nested_tensor([adjoin.ones(2, 3), adjoin.ones(4, 3)], layout=adjoin.jagged)
+    assert [isinstance(n, adjoin.SymInt) for n in nested.shape] == [False, True, False]
+    flat = adjoin.nested.nested_tensor([adjoin.ones(2), adjoin.ones(4)], layout=adjoin.jagged)
+    with pytest.raises(RuntimeError, match="2 or fewer dimensions"):
+        adjoin.nn.functional.layer_norm(flat, (4,))

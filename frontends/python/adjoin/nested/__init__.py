@@ -51,6 +51,13 @@ def _joined(parts):
     return wrap(_op("cat")(parts, at - 1), from_lengths(lengths), at)
 
 
+def _in_rows(tensor):
+    """The sequences of a tensor, all of one length; its own memory where it lies in one piece."""
+    n, length = tensor.shape[:2]
+    lengths = _op("full")((n,), length, dtype=_C.int64, device=tensor.device)
+    return wrap(tensor.flatten(0, 1), from_lengths(lengths), 1)
+
+
 def _layout(layout):
     if layout not in (None, _C.strided, _C.jagged):
         raise RuntimeError(
@@ -79,6 +86,14 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     jagged = _layout(layout)
     if getattr(ts, "is_nested", False):
         return ts if dtype is None and device is None else ts.to(dtype=dtype, device=device)
+    if isinstance(ts, _C.Tensor):
+        if ts.dim() < 2:
+            raise RuntimeError(
+                f"as_nested_tensor(): Expected tensor argument to have dim() > 1, it has {ts.dim()}: its parts are those along the first "
+                "dimension; give a list of tensors"
+            )
+        if jagged:
+            return _in_rows(ts if dtype is None and device is None else ts.to(dtype=dtype, device=device))
     parts = _parts(ts, dtype, device)
     if jagged:
         return _joined(parts)

@@ -185,6 +185,11 @@ def _softmax(name, func, args, kwargs):
 def _normalize(name, func, args, kwargs):
     nested, shape = args[0], args[1]
     rest = (shape,) if isinstance(shape, int) else tuple(shape)
+    if nested.dim() <= 2:
+        raise RuntimeError(
+            f"{name}(): not supported for NestedTensor objects with 2 or fewer dimensions, this one has {nested.dim()}; each sequence "
+            "has no dimension but the ragged one"
+        )
     if nested.dim() - len(rest) <= nested._at:
         raise RuntimeError(f"{name}(): normalizing over ragged dim not supported for NestedTensor")
     return wrap(func(plain(nested), *args[1:], **kwargs), nested._ragged, nested._at)

@@ -3,12 +3,13 @@
 import itertools
 
 from .. import _C
+from .._symbolic import SymInt
 
 _op = _C.find_op
 _numbers = itertools.count(1)
 
 
-class RaggedSize(int):
+class RaggedSize(int, SymInt):
     """A size that is another one for each sequence of a batch; it prints as j1, or 3*j1.
 
     Two are equal where the sequences are as long. As a number it is -1, the size that says so to those who read shapes.
