@@ -112,6 +112,10 @@ def wrapper(name, inner, form_in, form_out):
             leaves[form] = at
             return
         ((kind, inside),) = form.items()
+        if kind == "n":
+            raise NotImplementedError(
+                f"jit.trace: a {inside[0]} is taken or given where scripted code is called, too; take its tensors apart before"
+            )
         if kind != "c":
             for key, f in inside.items() if kind == "d" else enumerate(inside):
                 take(f, temp(f"$getitem({at}, {literal(key)})"))
@@ -128,6 +132,8 @@ def wrapper(name, inner, form_in, form_out):
         ((kind, inside),) = form.items()
         if kind == "c":
             return literal(inside)
+        if kind == "n":
+            take(form, "")
         if kind == "d":
             return temp(f"$dict({', '.join(x for k, v in inside.items() for x in (literal(k), put(v)))})")
         return temp(f"${'tuple' if kind == 't' else 'list'}({', '.join(put(f) for f in inside)})")
