@@ -10,7 +10,7 @@ import warnings
 import zipfile
 from collections import OrderedDict
 
-from .. import _C, arange
+from .. import _C, arange, get_rng_state, no_grad, set_rng_state
 from .._C import Tensor
 from ..nn.modules.module import Module
 from . import ScriptFunction, ScriptModule, TracedModule, TracingCheckError, _tracing
@@ -31,6 +31,8 @@ def take_apart(o, leaves):
         return {"t" if isinstance(o, tuple) else "l": [take_apart(x, leaves) for x in o]}
     if isinstance(o, dict) and all(isinstance(k, str) for k in o):
         return {"d": {k: take_apart(v, leaves) for k, v in o.items()}}
+    if isinstance(o, dict) and all(isinstance(k, (str, int, float)) for k in o):
+        return {"m": [[k, take_apart(v, leaves)] for k, v in o.items()]}
     from ._nodes import apart
 
     if (node := apart(o)) is not None:
@@ -49,6 +51,8 @@ def put_together(form, leaves):
         return inner
     if kind == "d":
         return {k: put_together(v, leaves) for k, v in inner.items()}
+    if kind == "m":
+        return {k: put_together(v, leaves) for k, v in inner}
     if kind == "n":
         from ._nodes import together
 
@@ -276,11 +280,27 @@ def _check_decisions(names, samples, noted, bounds):
     warnings.warn(words + "the program does for all of them what it did for this one", stacklevel=6)
 
 
+@contextlib.contextmanager
+def undone(tensors):
+    """What happens inside to the tensors, and which random numbers are drawn, happens again in the call that follows."""
+    kept = [(t, t._version, t.detach().clone()) for t in tensors]
+    numbers = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(numbers)
+        with no_grad():
+            for t, version, was in kept:
+                if t._version != version:
+                    t.copy_(was)
+
+
 class Traced:
     """Programs of one function, the first of which is the one that was asked for."""
 
-    def __init__(self, program, again=None):
+    def __init__(self, program, again=None, tensors=()):
         self.program, self.again, self.known = program, again, OrderedDict()
+        self.tensors = [t for t in tensors if not t.requires_grad]  # which a call may write, beside its inputs
         # Tensors alone, without names: what most functions take; their form needs no look.
         self.plain = not isinstance(program, Mixed) and program.form_in == {
             "t": [{"t": list(range(len(program.inputs)))}, {"d": {}}]
@@ -302,7 +322,8 @@ class Traced:
             raise TypeError(f"the program takes inputs of the form {self.program.form_in}, given is {form}")
         key = json.dumps(form), tuple((t.dtype, tuple(t.shape)) for t in leaves)
         if key not in self.known:
-            self.known[key] = self.again(args, kwargs)
+            with undone([*leaves, *self.tensors]):
+                self.known[key] = self.again(args, kwargs)
             if len(self.known) > KEPT:
                 self.known.popitem(last=False)
         self.known.move_to_end(key)
@@ -402,10 +423,14 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=Non
     def again(args, kwargs):
         return capture(func, "forward", args, kwargs, params, limit)
 
-    first = (
-        capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds or {}) if dynamic else again(args, kwargs)
-    )
-    traced = Traced(first, again)
+    if dynamic:  # which runs the function for several sizes
+        leaves = []
+        take_apart((args, kwargs), leaves)
+        with undone([*leaves, *(t for _, t in params if not t.requires_grad)]):
+            first = capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds or {})
+    else:
+        first = again(args, kwargs)
+    traced = Traced(first, again, [t for _, t in params])
     if not isinstance(func, Module):
         return Function(traced, getattr(func, "__name__", type(func).__name__))
     return _traced_module(func, traced)
@@ -497,7 +522,9 @@ def frozen(module, numerics, kept=()):
     def again(args, kwargs):
         return optimized(traced.again(args, kwargs), passes)
 
-    made = TracedForward(Traced(optimized(traced.program, passes), traced.again and again), module.original_name)
+    made = TracedForward(
+        Traced(optimized(traced.program, passes), traced.again and again, traced.tensors), module.original_name
+    )
     made.training = False
     return made
 
