@@ -1,12 +1,14 @@
 """tests/python/graph/export_test.py: exported programs: dynamic dimensions with bounds, the signature, buffers, files."""
 
+import dataclasses
 import io
 import subprocess
 
 import adjoin
 import pytest
 from adjoin import nn
-from adjoin.export import Dim, ExportedProgram, InputKind, dims, export, load, save
+from adjoin.export import Dim, ExportedProgram, InputKind, dims, export, load, register_dataclass, save
+from adjoin.utils import _pytree
 from breaks_test import bits
 
 
@@ -105,6 +107,75 @@ def test_dimensions_are_written_in_every_way():
         export(lambda x: x, (x,))
 
 
+def test_dimensions_of_nested_inputs():
+    class Nested(nn.Module):
+        def forward(self, pair, n, *, more):
+            return pair[0] + pair[1][0] * more["k"] * n
+
+    b, x = Dim("b", min=2, max=9), adjoin.ones(3, 2)
+    spec = {"pair": ({0: b}, [{0: b}]), "n": None, "more": {"k": {0: b}}}
+    program = export(Nested(), ((x, [x + 0]), 2), {"more": {"k": x * 1}}, dynamic_shapes=spec)
+    run, y = program.module(), adjoin.ones(5, 2)
+    assert run((y, [y + 0]), 2, more={"k": y * 1}).shape == (5, 2)
+    y = adjoin.ones(10, 2)
+    with pytest.raises(RuntimeError, match="'b' is 10"):
+        run((y, [y + 0]), 2, more={"k": y * 1})
+    for pair, told in (((None, []), "0 entries"), ({0: b}, "tuple"), ((None, [{0: 2.5}]), "Dim")):
+        with pytest.raises((ValueError, TypeError), match=told):
+            export(Nested(), ((x, [x + 0]), 2), {"more": {"k": x * 1}}, dynamic_shapes={**spec, "pair": pair})
+    with pytest.raises(TypeError, match="'n'|int"):
+        export(Nested(), ((x, [x + 0]), 2), {"more": {"k": x * 1}}, dynamic_shapes={"n": {0: b}})
+
+
+@dataclasses.dataclass
+class Pair:
+    x: adjoin.Tensor
+    y: adjoin.Tensor
+    n: int = 3
+    bias: adjoin.Tensor | None = None
+
+
+def test_data_classes_are_inputs_and_results(tmp_path):
+    class Swaps(nn.Module):
+        def forward(self, p):
+            return {"p": Pair(p.y * p.n, p.x), "n": [p.n]}
+
+    class Makes(nn.Module):
+        def forward(self, x):
+            return Pair(x, x + 1)
+
+    x = adjoin.ones(2)
+    with pytest.raises(TypeError, match="Pair is no tensor.*register_dataclass"):
+        export(Swaps(), (Pair(x, x + 1),))
+    register_dataclass(Pair, serialized_type_name="tests.Pair")
+    try:
+        program = export(Swaps(), (Pair(x, x + 1),))
+        save(program, tmp_path / "swaps.aj")
+        for run in (program.module(), load(tmp_path / "swaps.aj").module()):
+            made = run(Pair(x * 5, x * 7))
+            assert made["p"] == Pair(made["p"].x, made["p"].y) and made["n"] == [3]
+            assert made["p"].x.tolist() == [21, 21] and made["p"].y.tolist() == [5, 5]
+            with pytest.raises(TypeError, match="inputs of the form"):
+                run(Pair(x, x + 1, n=4))
+        save(export(Makes(), (x,)), tmp_path / "makes.aj")
+        assert load(tmp_path / "makes.aj").module()(x).y.tolist() == [2, 2]
+    finally:
+        _pytree._deregister_pytree_node(Pair)
+    with pytest.raises(RuntimeError, match="tests.Pair, which is not registered here"):
+        load(tmp_path / "makes.aj").module()(x)
+
+
+def test_files_lie_beside_a_program(tmp_path):
+    program = export(net().eval(), (adjoin.ones(2, 6),))
+    save(program, tmp_path / "net.aj", extra_files={"notes.txt": "é", "raw": b"\xff\x00"})
+    extra = {"notes.txt": "", "raw": ""}
+    again = load(tmp_path / "net.aj", extra_files=extra)
+    assert extra == {"notes.txt": "é", "raw": b"\xff\x00"}
+    assert bits(again.module()(adjoin.ones(2, 6))) == bits(program.module()(adjoin.ones(2, 6)))
+    with pytest.raises(RuntimeError, match="no extra file 'other'"):
+        load(tmp_path / "net.aj", extra_files={"other": ""})
+
+
 def test_a_decision_is_refused_and_code_may_ask():
     class Decides(nn.Module):
         def forward(self, x):
@@ -119,8 +190,9 @@ def test_a_decision_is_refused_and_code_may_ask():
         def forward(self, x):
             return x if x.sum() > 0 else -x
 
-    with pytest.raises(Exception, match="value"):
-        export(Always(), (adjoin.ones(2),))
+    for strict in (True, False):
+        with pytest.raises(NotImplementedError, match=r"value .* \(export_test.py:\d+ in forward\)"):
+            export(Always(), (adjoin.ones(2),), strict=strict)
     assert not adjoin.compiler.is_compiling()
 
 

@@ -1,6 +1,7 @@
 """tests/python/graph/trace_test.py: traced programs have the bits of eager: writes, views, random numbers, gradients; what a program cannot
 hold is refused."""
 
+import copy
 import os
 import random
 import subprocess
@@ -568,3 +569,49 @@ def test_sizes_are_noted_in_the_thread_that_traces_alone():
         warnings.simplefilter("error")  # what the other thread compares decides nothing here
         jit.trace(f, (adjoin.ones(4),), dynamic={0: {0: "n"}})
     assert kinds and all(kind[:2] == (int, int) for kind in kinds)
+
+
+def test_other_sizes_are_traced_without_being_called_twice():
+    def writes(x):
+        x.add_(1)
+        return x * 2
+
+    traced = jit.trace(writes, (adjoin.ones(2),))
+    for n in (3, 3, 4):
+        x = adjoin.ones(n)
+        assert traced(x).tolist() == [4] * n and x.tolist() == [2] * n
+    norm = adjoin.nn.BatchNorm1d(3)
+    beside = copy.deepcopy(norm)
+    traced = jit.trace(norm, (adjoin.randn(4, 3),))
+    beside.load_state_dict(norm.state_dict())
+    for n in (6, 6, 5):
+        x = adjoin.randn(n, 3)
+        assert same(traced(x), beside(x))
+        assert same(norm.running_var, beside.running_var) and same(norm.num_batches_tracked, beside.num_batches_tracked)
+    drops = jit.trace(lambda x: adjoin.dropout(x, 0.5, True), (adjoin.ones(4),))
+    found = []
+    for f in (drops, drops, lambda x: adjoin.dropout(x, 0.5, True)):
+        adjoin.manual_seed(3)
+        found.append(f(adjoin.ones(50)))
+    assert same(found[0], found[1]) and same(found[1], found[2])
+    before = norm.num_batches_tracked.item()
+    jit.trace(norm, (adjoin.randn(4, 3),), dynamic={0: {0: "n"}})
+    assert norm.num_batches_tracked.item() == before
+
+
+def test_dictionaries_have_numbers_as_keys(tmp_path):
+    def f(d):
+        return {1: d[2] + 1, "a": d["b"], 2.5: [d[2]]}
+
+    x = adjoin.ones(2)
+    traced = jit.trace(f, ({2: x, "b": x * 3},))
+    jit.save(traced, tmp_path / "f.aj")
+    for run in (traced, jit.load(tmp_path / "f.aj")):
+        made = run({2: x * 5, "b": x * 7})
+        assert (
+            list(made) == [1, "a", 2.5]
+            and made[1].tolist() == [6, 6]
+            and made["a"].tolist() == [7, 7]
+            and made[2.5][0].tolist() == [5, 5]
+        )
+    assert "1: " in traced.code

@@ -2,6 +2,8 @@
 
 import inspect
 
+from .. import Tensor
+
 
 class _Mark:
     def __init__(self, name):
@@ -53,6 +55,27 @@ def of_one(spec, place, found):
     return made
 
 
+def of_input(spec, value, place, found):
+    """The same for an input, which may be nested as the spec is; None: nothing of it differs."""
+    if spec is None:
+        return None
+    if isinstance(value, Tensor):
+        return of_one(spec, place, found) or None
+    if isinstance(value, dict) and isinstance(spec, dict):
+        if unknown := [key for key in spec if key not in value]:
+            raise ValueError(f"export: dynamic_shapes names {unknown[0]!r}, which input {place!r} lacks")
+        made = {key: of_input(inner, value[key], place, found) for key, inner in spec.items()}
+        return made if any(m is not None for m in made.values()) else None
+    if isinstance(value, (tuple, list)) and isinstance(spec, (tuple, list)):
+        if len(value) != len(spec):
+            raise ValueError(
+                f"export: dynamic_shapes has {len(spec)} entries for input {place!r}, which has {len(value)}"
+            )
+        made = [of_input(inner, one, place, found) for inner, one in zip(spec, value, strict=True)]
+        return made if any(m is not None for m in made) else None
+    raise TypeError(f"export: dynamic_shapes has {spec!r} for input {place!r}, which is a {type(value).__name__}")
+
+
 def resolve(function, args, kwargs, spec):
     """(what jit.trace takes as dynamic, the dimensions by name) of dynamic_shapes."""
     if not spec:
@@ -71,6 +94,7 @@ def resolve(function, args, kwargs, spec):
     for place, dims in places:
         if place not in kwargs and not (isinstance(place, int) and place < len(args)):
             raise ValueError(f"export: dynamic_shapes has input {place!r}, which is not given")
-        if named := of_one(dims, place, found):
+        named = of_input(dims, kwargs[place] if place in kwargs else args[place], place, found)
+        if named is not None:
             made[place] = named
     return made or None, found

@@ -264,18 +264,17 @@ def export_for_training(mod, args, kwargs=None, **words):
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
-    """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle."""
+    """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle. extra_files are
+    texts or bytes by name that lie beside it."""
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"export.save: an ExportedProgram is wanted, not {type(ep).__name__}")
-    if extra_files:
-        raise NotImplementedError("export.save: extra_files are not kept; save them beside the program")
     if opset_version:
         raise NotImplementedError(
             "export.save: opset_version is of PyTorch's ops; the archive has the schema of each op"
         )
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.aj")
-        save_traced(ep._traced, path)
+        save_traced(ep._traced, path, extra_files)
         told = {"dims": {n: [d.min, d.max] for n, d in ep._dims.items()}, "writes": ep._writes, "buffers": ep._buffers}
         with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as z:
             z.writestr(EXTRA, json.dumps(told))
@@ -287,12 +286,20 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
-    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed."""
-    if extra_files:
-        raise NotImplementedError("export.load: extra_files are not kept")
+    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed. extra_files is a dictionary
+    whose keys are names of files in the archive; its values become their texts, or bytes where they are no text."""
     if (there := of_pytorch(f)) is not None:
+        if extra_files:
+            raise NotImplementedError(
+                "export.load: extra_files of PyTorch's archives are not read; take them out of the zip"
+            )
         return there
-    traced = load_traced(f)
+    traced = load_traced(f, extra_files=extra_files)
+    for name, content in (extra_files or {}).items():
+        try:
+            extra_files[name] = content.decode()
+        except UnicodeDecodeError:
+            continue
     if not isinstance(traced, TracedForward):
         raise RuntimeError("export.load: the file holds no program of export.save")
     if hasattr(f, "seek"):

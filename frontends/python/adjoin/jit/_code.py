@@ -90,8 +90,11 @@ def value_of(form, results):
     ((kind, inner),) = form.items()
     if kind == "c":
         return repr(inner)
-    if kind == "d":
-        return "{" + ", ".join(f"{k!r}: {value_of(v, results)}" for k, v in inner.items()) + "}"
+    if kind in "dm":
+        pairs = inner.items() if kind == "d" else inner
+        return "{" + ", ".join(f"{k!r}: {value_of(v, results)}" for k, v in pairs) + "}"
+    if kind == "n":
+        return f"{inner[0].rpartition('.')[2]}({', '.join(value_of(v, results) for v in inner[2])})"
     items = ", ".join(value_of(v, results) for v in inner)
     return f"[{items}]" if kind == "l" else f"({items}{',' if len(inner) == 1 else ''})"
 

@@ -10,7 +10,7 @@ import warnings
 import zipfile
 from collections import OrderedDict
 
-from .. import _C, arange
+from .. import _C, arange, get_rng_state, no_grad, set_rng_state
 from .._C import Tensor
 from ..nn.modules.module import Module
 from . import ScriptFunction, ScriptModule, TracedModule, TracingCheckError, _tracing
@@ -31,7 +31,16 @@ def take_apart(o, leaves):
         return {"t" if isinstance(o, tuple) else "l": [take_apart(x, leaves) for x in o]}
     if isinstance(o, dict) and all(isinstance(k, str) for k in o):
         return {"d": {k: take_apart(v, leaves) for k, v in o.items()}}
-    raise TypeError(f"trace: {type(o).__name__} is no tensor, number, text, tuple, list or dictionary of them by name")
+    if isinstance(o, dict) and all(isinstance(k, (str, int, float)) for k in o):
+        return {"m": [[k, take_apart(v, leaves)] for k, v in o.items()]}
+    from ._nodes import apart
+
+    if (node := apart(o)) is not None:
+        return {"n": [*node[:2], [take_apart(x, leaves) for x in node[2]]]}
+    raise TypeError(
+        f"trace: {type(o).__name__} is no tensor, number, text, tuple, list or dictionary of them by name; data classes are taken that "
+        "export.register_dataclass() knows"
+    )
 
 
 def put_together(form, leaves):
@@ -42,6 +51,12 @@ def put_together(form, leaves):
         return inner
     if kind == "d":
         return {k: put_together(v, leaves) for k, v in inner.items()}
+    if kind == "m":
+        return {k: put_together(v, leaves) for k, v in inner}
+    if kind == "n":
+        from ._nodes import together
+
+        return together(*inner[:2], [put_together(x, leaves) for x in inner[2]])
     return (tuple if kind == "t" else list)(put_together(x, leaves) for x in inner)
 
 
@@ -108,6 +123,10 @@ def capture(call, name, args, kwargs, params, limit, kept=None):
         if kept is not None:
             kept.append(put_together(form_out, results))
         scripts = _tracing.scripts
+    except NotImplementedError as e:
+        if str(e).startswith("the value of a traced tensor"):
+            e.args = (f"{e} ({_asked_at(e.__traceback__)})",)
+        raise
     finally:
         _tracing.on, _tracing.scripts = False, None
         _C.program_cancel()
@@ -115,6 +134,20 @@ def capture(call, name, args, kwargs, params, limit, kept=None):
     if scripts is not None:
         return Mixed(handle, form_in, form_out, scripts)
     return Program(handle, form_in, form_out)
+
+
+def _asked_at(traceback):
+    """The innermost line that is no line of the package's."""
+    found = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            found = f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}"
+        traceback = traceback.tb_next
+    return found
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def resized(t, sizes):
@@ -138,6 +171,26 @@ def _far(sizes, most):
     return [2 * n + 3 if m is None else max(2, min(2 * n + 3, m)) for n, m in zip(sizes, most, strict=True)]
 
 
+class _Place(int):
+    """Where a tensor stands among the leaves; numbers that are given stay numbers."""
+
+
+def _tensors_of(given, said, place):
+    """(place of a tensor, what is said of its dimensions) of an input, which may be nested."""
+    if isinstance(given, _Place):
+        yield given, said
+    elif isinstance(given, dict) and isinstance(said, dict):
+        for key, inner in said.items():
+            if inner is not None:
+                yield from _tensors_of(given[key], inner, place)
+    elif isinstance(given, (tuple, list)) and isinstance(said, (tuple, list)) and len(given) == len(said):
+        for one, inner in zip(given, said, strict=True):
+            if inner is not None:
+                yield from _tensors_of(one, inner, place)
+    else:
+        raise TypeError(f"trace: dynamic names input {place!r}, which is no tensor")
+
+
 def capture_dynamic(*args):
     _tracing.inline = True  # what scripted code calls is the trace's own
     try:
@@ -153,16 +206,14 @@ def _capture_dynamic(call, args, kwargs, params, limit, dynamic, bounds=None):
     leaves = []
     form = take_apart((args, kwargs), leaves)
     named, places = {}, []
-    for place, dims in dynamic.items():
-        at = put_together(form, list(range(len(leaves))))
-        at = at[1][place] if isinstance(place, str) else at[0][place]
-        if not isinstance(at, int):
-            raise TypeError(f"trace: dynamic names input {place!r}, which is no tensor")
-        for dim, name in (dims if isinstance(dims, dict) else {d: n for d, n in enumerate(dims) if n}).items():
-            size = leaves[at].shape[dim]
-            if named.setdefault(name, size) != size:
-                raise ValueError(f"trace: the dynamic size '{name}' is {named[name]} and {size} in the example")
-            places.append((at, dim, name))
+    given = put_together(form, [_Place(i) for i in range(len(leaves))])
+    for place, said in dynamic.items():
+        for at, dims in _tensors_of(given[1][place] if isinstance(place, str) else given[0][place], said, place):
+            for dim, name in (dims if isinstance(dims, dict) else {d: n for d, n in enumerate(dims) if n}).items():
+                size = leaves[at].shape[dim]
+                if named.setdefault(name, size) != size:
+                    raise ValueError(f"trace: the dynamic size '{name}' is {named[name]} and {size} in the example")
+                places.append((at, dim, name))
     names = list(named)
     if len(names) > 4:
         raise NotImplementedError(
@@ -229,11 +280,27 @@ def _check_decisions(names, samples, noted, bounds):
     warnings.warn(words + "the program does for all of them what it did for this one", stacklevel=6)
 
 
+@contextlib.contextmanager
+def undone(tensors):
+    """What happens inside to the tensors, and which random numbers are drawn, happens again in the call that follows."""
+    kept = [(t, t._version, t.detach().clone()) for t in tensors]
+    numbers = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(numbers)
+        with no_grad():
+            for t, version, was in kept:
+                if t._version != version:
+                    t.copy_(was)
+
+
 class Traced:
     """Programs of one function, the first of which is the one that was asked for."""
 
-    def __init__(self, program, again=None):
+    def __init__(self, program, again=None, tensors=()):
         self.program, self.again, self.known = program, again, OrderedDict()
+        self.tensors = [t for t in tensors if not t.requires_grad]  # which a call may write, beside its inputs
         # Tensors alone, without names: what most functions take; their form needs no look.
         self.plain = not isinstance(program, Mixed) and program.form_in == {
             "t": [{"t": list(range(len(program.inputs)))}, {"d": {}}]
@@ -255,7 +322,8 @@ class Traced:
             raise TypeError(f"the program takes inputs of the form {self.program.form_in}, given is {form}")
         key = json.dumps(form), tuple((t.dtype, tuple(t.shape)) for t in leaves)
         if key not in self.known:
-            self.known[key] = self.again(args, kwargs)
+            with undone([*leaves, *self.tensors]):
+                self.known[key] = self.again(args, kwargs)
             if len(self.known) > KEPT:
                 self.known.popitem(last=False)
         self.known.move_to_end(key)
@@ -355,10 +423,14 @@ def trace(func, example_inputs, example_kwarg_inputs, limit, dynamic, bounds=Non
     def again(args, kwargs):
         return capture(func, "forward", args, kwargs, params, limit)
 
-    first = (
-        capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds or {}) if dynamic else again(args, kwargs)
-    )
-    traced = Traced(first, again)
+    if dynamic:  # which runs the function for several sizes
+        leaves = []
+        take_apart((args, kwargs), leaves)
+        with undone([*leaves, *(t for _, t in params if not t.requires_grad)]):
+            first = capture_dynamic(func, args, kwargs, params, limit, dynamic, bounds or {})
+    else:
+        first = again(args, kwargs)
+    traced = Traced(first, again, [t for _, t in params])
     if not isinstance(func, Module):
         return Function(traced, getattr(func, "__name__", type(func).__name__))
     return _traced_module(func, traced)
@@ -450,7 +522,9 @@ def frozen(module, numerics, kept=()):
     def again(args, kwargs):
         return optimized(traced.again(args, kwargs), passes)
 
-    made = TracedForward(Traced(optimized(traced.program, passes), traced.again and again), module.original_name)
+    made = TracedForward(
+        Traced(optimized(traced.program, passes), traced.again and again, traced.tensors), module.original_name
+    )
     made.training = False
     return made
 

@@ -112,8 +112,12 @@ def wrapper(name, inner, form_in, form_out):
             leaves[form] = at
             return
         ((kind, inside),) = form.items()
+        if kind == "n":
+            raise NotImplementedError(
+                f"jit.trace: a {inside[0]} is taken or given where scripted code is called, too; take its tensors apart before"
+            )
         if kind != "c":
-            for key, f in inside.items() if kind == "d" else enumerate(inside):
+            for key, f in inside.items() if kind == "d" else inside if kind == "m" else enumerate(inside):
                 take(f, temp(f"$getitem({at}, {literal(key)})"))
 
     args, kwargs = form_in["t"][0]["t"], form_in["t"][1]["d"]
@@ -128,8 +132,11 @@ def wrapper(name, inner, form_in, form_out):
         ((kind, inside),) = form.items()
         if kind == "c":
             return literal(inside)
-        if kind == "d":
-            return temp(f"$dict({', '.join(x for k, v in inside.items() for x in (literal(k), put(v)))})")
+        if kind == "n":
+            take(form, "")
+        if kind in "dm":
+            pairs = inside.items() if kind == "d" else inside
+            return temp(f"$dict({', '.join(x for k, v in pairs for x in (literal(k), put(v)))})")
         return temp(f"${'tuple' if kind == 't' else 'list'}({', '.join(put(f) for f in inside)})")
 
     lines.append(f"  return {put(form_out)}")
