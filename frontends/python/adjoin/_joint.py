@@ -1,9 +1,9 @@
 """adjoin._joint: a function and its derivative as two programs: forward keeps what backward cannot compute again for less."""
 
 from collections import deque
-from time import perf_counter_ns as now
 
 from . import _C, enable_grad, ones
+from ._compile import now
 from ._lazy import new_memory
 from .autograd import Function, grad
 from .jit._traced import INPUT, RESULT, put_together, take_apart
@@ -257,8 +257,9 @@ class Region(Function):
         return (None, *joint.slopes_of(kept, slopes))
 
 
-def fastest(joint, program, call, leaves, tensors):
-    """Does the joint program give the bits of the calls, and sooner than these, made by a program or by the function?"""
+def fastest(joint, program, call, leaves, tensors, limits):
+    """The shortest times, ns, of the program's calls, of the joint program, and of the function, each with its derivative; None
+    where the bits differ. limits: the most turns, the fewest, and nanoseconds after which no more are begun."""
     wanted = [t for t in (*leaves, *tensors) if t.requires_grad]
 
     def one(run):
@@ -270,14 +271,22 @@ def fastest(joint, program, call, leaves, tensors):
         return now() - begin, [*results, *found]
 
     ways = (lambda: program.run(leaves)), (lambda: joint.run([*leaves, *tensors])), (lambda: call(*leaves))
-    least = [1 << 62] * 3
-    for turn in range(8):
+    least, spent = [1 << 62] * 3, 0
+    for turn in range(limits[0]):
         told = [one(way) for way in ways]
         for k, (took, _) in enumerate(told):
             least[k] = min(least[k], took) if turn else least[k]
+            spent += took
         if not turn and not all(same_bits(a, b) for a, b in zip(told[0][1], told[1][1], strict=True)):
-            return False
-    return least[1] <= 0.85 * min(least[0], least[2])  # clearly: the calls are as good where it is close
+            return None
+        if turn + 1 >= limits[1] and spent > limits[2]:
+            break
+    return least
+
+
+def wins(times):
+    """Is it worth to run two programs? Clearly: the calls are as good where it is close."""
+    return times is not None and times[1] <= 0.85 * min(times[0], times[2])
 
 
 def same_bits(a, b):

@@ -2,23 +2,28 @@
 the function has read is the same."""
 
 import re
-from time import perf_counter_ns as now
-
 from . import _C, compiler, no_grad, uint8
-from ._compile import CHECK, WHOLE, _all
+from ._compile import CHECK, WHOLE, _all, now
 from ._dynamo import config
 from ._lazy import new_memory, scope_is_open
 from ._looked_at import Looked, contents
 from .jit import is_tracing
 from .jit._traced import CONSTANT, capture, capture_dynamic, put_together
 
-EQUAL = 3  # recordings before a program is trusted
+EQUAL = 2  # recordings before a program is trusted
 KINDS = 64  # of arguments that are remembered
 SYMBOLS = 3  # sizes that may vary in one program
-TRIALS = 24  # runs of a step, in turns with its calls, before it is known what is faster; the first four warm up
-GUARD = 4_000  # nanoseconds that a call costs before its program runs
-MORE = 4  # a look is a recording, which costs as much as some steps do: each comes after so many times as many runs
-GAIN = 0.95  # of the time of its calls, above which a step's program is not worth its looks
+TRIALS = 24  # pairs, of the function and of its program, that are timed at most; 0: programs run, whatever they take
+ENOUGH = 30_000_000  # nanoseconds of trials, after which none is begun, if there were LEAST
+LEAST = 4
+CALLS, RUNS = 2, 4  # of what writes, which is not done twice: calls of the program's user that are timed
+GUARD = 4_000  # nanoseconds that a step costs before its program runs
+MORE = 4  # a look is a recording: each comes after so many times as many runs, and when these have saved its time
+GAIN = 0.95  # of the time of its calls, above which a program is not worth its looks
+SHARE, MOST = (
+    50,
+    100_000,
+)  # calls as they are that last so many times as long as a look come before the next one; at most
 
 
 class Known:
@@ -27,7 +32,22 @@ class Known:
     def __init__(self, text, calls=None):
         self.text, self.calls, self.equal, self.runs = text, calls, 0, 1
         self.program, self.sizes, self.joint, self.step = None, [], None, None
-        self.trials, self.least = 0, [1 << 60, 1 << 60]  # nanoseconds of calls, of the program
+        self.least, self.took = [1 << 60, 1 << 60], 1 << 60  # nanoseconds: of calls, of the program; of a look
+        self.turns, self.entry, self.rehearsed = (
+            0,
+            None,
+            0,
+        )  # of calls that are timed; what is to be served if these say so
+
+    @property
+    def timed(self):
+        return self.least[1] < 1 << 60
+
+    def wins(self, guard=0):
+        return self.least[1] + guard <= GAIN * self.least[0]
+
+    def told(self):
+        return f"its program takes {self.least[1] / 1e3:.1f} µs, its calls {self.least[0] / 1e3:.1f}"
 
 
 class Replayed:
@@ -46,13 +66,17 @@ class Replayed:
         self.known, self.shapes, self.refused, self.calls = {}, {}, set(), 0
         self.memories, self.others = {}, 0
         self.looks, self.steps = {}, {}  # of steps, by kinds of arguments
+        self.trying, self.recorded = False, 0
         self.verdict = "it was not called yet"
 
     def look(self, args, kwargs):
-        if scope_is_open() or is_tracing() or compiler._stance == "force_eager" or config.disable:
+        if self.trying or scope_is_open() or is_tracing() or compiler._stance == "force_eager" or config.disable:
             return self.function(*args, **kwargs)
-        self.calls += 1
+        begin = now()
         expected = self.face.plan_take(args, kwargs)
+        if expected is not None and expected.entry:
+            return self.decided(expected, args, kwargs)
+        self.calls, self.recorded = self.calls + 1, self.recorded + 1
         leaves = []
         form = template((args, kwargs), leaves)
         if len({id(t) for t in leaves}) != len(leaves):  # a program could not tell them apart
@@ -62,16 +86,16 @@ class Replayed:
         if looked is None or not looked.stands():
             looked = Looked(self.function, args, kwargs)
         if looked.trains and _C.is_grad_enabled():
-            return self.step(form, leaves, args, kwargs, looked, expected, kind)
-        result, program, text, writes = self.record(form, leaves, looked)
+            return self.step(form, leaves, args, kwargs, looked, expected, kind, begin)
+        result, program, text, writes, pure = self.record(form, leaves, looked)
+        times = begin, now() - begin
         if expected is not None:
             if (calls_of(text) != expected.calls) if expected.calls else (text != expected.text):
                 raise RuntimeError(self.difference(expected, program.handle, text))
             if expected.calls:
-                self.trust(expected, expected.program, args, kwargs, looked, writes)
-                return result
-        elif self.dynamic and self.generalized(form, leaves, args, kwargs, looked, text, writes):
-            return result
+                return self.trust(expected, expected.program, args, kwargs, looked, writes, pure, result, times)
+        elif self.dynamic and (known := self.generalized(form, leaves, looked, text)):
+            return self.trust(known, known.program, args, kwargs, looked, writes, pure, result, times)
         key = kind, text
         known = self.known[key] = self.known.pop(key, None) or Known(text)  # the last one
         while len(self.known) > KINDS:
@@ -79,24 +103,81 @@ class Replayed:
         known.equal += 1
         if known.equal < EQUAL:
             self.verdict = f"recorded {known.equal} times alike; it is trusted after {EQUAL}"
-        else:
-            self.trust(known, program, args, kwargs, looked, writes)
-        return result
+            return result
+        return self.trust(known, program, args, kwargs, looked, writes, pure, result, times)
 
-    def trust(self, known, program, args, kwargs, looked, writes):
-        """From now on the program runs for such calls, MORE times as often as before."""
+    def trust(self, known, program, args, kwargs, looked, writes, pure, result, times):
+        """From now on the program runs for such calls, where it is faster than they are."""
         form = program.form_out
         flat = isinstance(form, dict) and form == {"t": list(range(len(form.get("t", ()))))}
         together = None if form == 0 else True if flat else lambda results: put_together(form, results)
         known.program = program
         joint = None if known.sizes or writes else self.joint_of(known, args, kwargs, looked)
-        known.runs = 1 if self.check else known.runs * MORE
         tensors = [t for _, t in looked.tensors]
         handle, together = (None, lambda given: joint.run([*given, *tensors])) if joint else (program.handle, together)
-        self.face.plan_add(handle, args, kwargs, looked.watched, together, writes, known.runs - 1, known, known.sizes)
-        self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
+        known.runs = 1 if self.check else known.runs * MORE
+        entry = handle, looked.watched, together, writes
+        begin, took = times
+        known.took = min(known.took, took)
+        if known.timed or not TRIALS or self.check:
+            pass
+        elif pure:
+            self.times(known, entry, args, kwargs)
+        else:  # what writes is done once: the next calls are timed
+            return self.tried(known, entry, args, kwargs, lambda given: program.run(list(given)), result)
+        if known.timed and not known.wins():
+            return self.pass_on(known.told(), result, known, now() - begin)
+        self.serve(known, entry, args, kwargs)
+        return result
 
-    def step(self, form, leaves, args, kwargs, looked, expected, kind):
+    def times(self, known, entry, args, kwargs):
+        """The shortest times of the function and of its program, in turns; the first pair warms up."""
+        self.face.plan_add(entry[0], args, kwargs, *entry[1:], 1 << 40, known, known.sizes)
+        ways, spent, self.trying = (self.function, self.face), 0, True
+        generator = generator_of(args, kwargs)
+        state = generator.get_state()
+        try:
+            for turn in range(TRIALS):
+                for k, way in enumerate(ways):
+                    begin = now()
+                    way(*args, **kwargs)
+                    took = now() - begin
+                    spent += took
+                    if turn:
+                        known.least[k] = min(known.least[k], took)
+                if turn + 1 >= LEAST and spent > ENOUGH:
+                    break
+        finally:
+            self.trying = False
+            generator.set_state(state)
+            self.face.plan_take(args, kwargs)
+
+    def serve(self, known, entry, args, kwargs):
+        """The program runs, until what it saves has paid for the next look."""
+        saved = known.least[0] - known.least[1]
+        runs = max(known.runs - 1, known.took // saved if saved > 0 else 0)
+        known.entry = None
+        self.face.plan_add(entry[0], args, kwargs, *entry[1:], runs, known, known.sizes)
+        self.verdict = f"its program runs, and is looked at again after {runs} runs"
+
+    def tried(self, known, entry, args, kwargs, run, result, fits=lambda: True):
+        """The next calls are timed, some as they are, some by the program."""
+        form, known.entry = template((args, kwargs), []), entry
+        known.turns = 0
+        timing = Tried(self, known, form, run, fits)
+        self.face.plan_add(None, args, kwargs, entry[1], timing, entry[3], CALLS + RUNS, known, known.sizes)
+        self.verdict = "its next calls are timed"
+        return result
+
+    def decided(self, known, args, kwargs):
+        """What writes was timed, the function and its program."""
+        entry, known.entry = known.entry, None
+        if not known.wins(GUARD):
+            return self.pass_on(known.told(), self.function(*args, **kwargs), known, 2 * known.took)
+        self.serve(known, entry, args, kwargs)
+        return self.face(*args, **kwargs)
+
+    def step(self, form, leaves, args, kwargs, looked, expected, kind, begin):
         """A call that finds gradients: with what it writes, it is one program."""
         from ._stepped import NoStep, Written
 
@@ -123,20 +204,25 @@ class Replayed:
         known = self.known.setdefault((kind, step.text), Known(step.text))
         known.equal += 1
         self.others += 1
-        if known.equal >= EQUAL:
-            known.runs, self.others = 1 if self.check else known.runs * MORE, 0
-            step = known.step = known.step if known.step and known.step.is_as(step) else step
-            moving = [part for w in looked.moving for part in step.watched(w)]
-            watched, together = [*looked.watched, *moving], Stepped(self, known, form)
-            self.face.plan_add(None, args, kwargs, watched, together, True, known.runs - 1, known, [])
-            self.verdict = f"its program runs, and is looked at again after {known.runs - 1} runs"
-        elif self.others > 8:
-            return self.pass_on("its calls are others each time", written.result)
+        if known.equal < EQUAL:
+            return self.pass_on("its calls are others each time", written.result) if self.others > 8 else written.result
+        known.runs, self.others = 1 if self.check else known.runs * MORE, 0
+        step = known.step = known.step if known.step and known.step.is_as(step) else step
+        moving = [part for w in looked.moving for part in step.watched(w)]
+        entry = None, [*looked.watched, *moving], Stepped(self, form, step), True
+        known.took = min(known.took, now() - begin)
+        if TRIALS and not self.check and not known.timed:
+            known.rehearsed = step.rehearsed(leaves)
+            return self.tried(known, entry, args, kwargs, step.run, written.result, step.fits)
+        self.serve(known, entry, args, kwargs)
         return written.result
 
-    def pass_on(self, why, result):
-        """The function runs as it is for a while; each time for longer."""
-        self.face.plain = n = max(13, 3 * self.calls)
+    def pass_on(self, why, result, known=None, took=0):
+        """The function runs as it is for a while; each time for longer, beside what the next look will take."""
+        n = max(13, 3 * self.calls)
+        if known is not None:  # is measured again then
+            n, known.least = max(n, min(SHARE * took // known.least[0], MOST)), [1 << 60, 1 << 60]
+        self.face.plain = n
         self.calls += n
         self.others = 0
         self.verdict = f"runs as it is: {why}"
@@ -151,19 +237,24 @@ class Replayed:
             return None
         read = [(t.shape, t.dtype, t.requires_grad) for t in tensors]
         if known.joint is None or read != known.joint.read:
-            from ._joint import Joint, fastest
+            from ._joint import Joint, fastest, wins
 
             try:
                 known.joint = Joint(self.call_of(form), leaves, tensors, known.program)
                 known.joint.read = read
-                if not fastest(known.joint, known.program, self.call_of(form), leaves, tensors):
+                times = fastest(
+                    known.joint, known.program, self.call_of(form), leaves, tensors, (TRIALS or LEAST, LEAST, ENOUGH)
+                )
+                if not wins(times):
                     known.joint = False
+                if times is not None:
+                    known.least = [times[2], min(times[:2] if known.joint else times[:1])]
             except (RuntimeError, TypeError):  # not of calls that have such a derivative
                 known.joint = False
         return known.joint or None
 
-    def generalized(self, form, leaves, args, kwargs, looked, text, writes):
-        """When a call comes with other sizes, a program for these and all others. False: there is none."""
+    def generalized(self, form, leaves, looked, text):
+        """When a call comes with other sizes, a program for these and all others, or None."""
         key = kind_of(form, leaves, sizes=False)
         first = self.shapes.setdefault(key, [tuple(t.shape) for t in leaves])
         names, places, dynamic = {}, [], {}
@@ -174,19 +265,18 @@ class Replayed:
                     places.append((i, d, symbol))
                     dynamic.setdefault(i, {})[d] = f"n{symbol}"
         if not places or len(names) > SYMBOLS or key in self.refused or any(min(pair) < 2 for pair in names):
-            return False
+            return None
         stand = Stand([*leaves, *(t for _, t in looked.tensors)], leaves[0].device, True)
         try:
             program = capture_dynamic(self.call_of(form), tuple(leaves), {}, looked.tensors, 0, dynamic)
         except (RuntimeError, ValueError, TypeError):  # no formula of the sizes: each has a program of its own
             self.refused.add(key)
-            return False
+            return None
         finally:
             stand.back()
         known = Known(text, calls_of(text))
-        known.sizes = places
-        self.trust(known, program, args, kwargs, looked, writes)
-        return True
+        known.sizes, known.program = places, program
+        return known
 
     def call_of(self, form):
         def call(*given):
@@ -196,7 +286,7 @@ class Replayed:
         return call
 
     def record(self, form, leaves, looked):
-        """The function's result, its program, what says that two programs are the same, and whether it writes an argument."""
+        """The function's result, its program, what says that two programs are the same, whether it writes an argument, and whether it writes nothing."""
         kept, tensors = [], [*leaves, *(t for _, t in looked.tensors)]
         taped = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         stand = Stand(tensors, leaves[0].device if leaves else None, taped)
@@ -210,7 +300,7 @@ class Replayed:
         if taped:  # again, so that the tape sees it
             stand.back()
             result = program.run(leaves)
-        return result, program, text, any(t is w for t in leaves for w in written)
+        return result, program, text, any(t is w for t in leaves for w in written), not written
 
     def difference(self, known, program, text):
         """Where a recording differs from the one that was trusted."""
@@ -228,34 +318,44 @@ class Replayed:
 
     def explain(self):
         """What became of the function; it prints."""
-        return Told(self.verdict, self.calls)
+        return Told(self.verdict, self.recorded)
 
 
 class Stepped:
-    """Runs a step's program, where the gradients are as they were and it is the faster way."""
+    """Runs a step's program, where the gradients are as they were."""
 
-    def __init__(self, replayed, known, form):
-        self.replayed, self.known, self.step, self.form = replayed, known, known.step, form
+    def __init__(self, replayed, form, step):
+        self.replayed, self.form, self.step = replayed, form, step
 
     def __call__(self, given):
-        if not self.step.fits():
-            return self.calls(given)
-        known = self.known
-        if known.trials >= TRIALS:
-            if known.least[1] + GUARD <= GAIN * known.least[0] or not TRIALS:
-                return self.step.run(given)
-            return self.replayed.pass_on("its program is not faster than its calls", self.calls(given))
-        way, begin = known.trials % 2, now()
-        result = self.step.run(given) if way else self.calls(given)
-        took = now() - begin
-        if known.trials >= 4:
-            known.least[way] = min(known.least[way], took)
-        known.trials += 1
-        return result
+        return self.step.run(given) if self.step.fits() else self.calls(given)
 
     def calls(self, given):
         args, kwargs = rebuilt(self.form, given)
         return self.replayed.function(*args, **kwargs)
+
+
+class Tried(Stepped):
+    """Times calls: first some as they are, then the program, unless it was slower already when nobody waited for it."""
+
+    def __init__(self, replayed, known, form, run, fits):
+        self.replayed, self.known, self.form, self.run, self.fits = replayed, known, form, run, fits
+
+    def __call__(self, given):
+        if not self.fits():
+            return self.calls(given)
+        known = self.known
+        way = known.turns >= CALLS
+        if way and known.rehearsed > 1.1 * known.least[0]:
+            known.least[1] = known.rehearsed
+            return self.calls(given)
+        begin = now()
+        result = self.run(given) if way else self.calls(given)
+        took = now() - begin
+        if known.turns != CALLS:  # it may have compiled
+            known.least[way] = min(known.least[way], took)
+        known.turns += 1
+        return result
 
 
 class Told:
@@ -267,6 +367,15 @@ class Told:
         return f"{self.verdict}; {self.recorded} calls were recorded"
 
     __repr__ = __str__
+
+
+def generator_of(args, kwargs):
+    """The one that calls of these draw from."""
+    from ._stepped import generator_of
+
+    leaves = []
+    template((args, kwargs), leaves)
+    return generator_of(leaves[0] if leaves else None)
 
 
 class Stand:

@@ -5,7 +5,7 @@ import math
 import adjoin
 import pytest
 from adjoin import _joint, _C, jit, nn
-from adjoin._joint import Joint, NoJoint, fastest, same_bits
+from adjoin._joint import Joint, NoJoint, fastest, wins, same_bits
 from adjoin.nn import functional as F
 
 
@@ -142,7 +142,7 @@ def test_the_faster_way_is_taken():
         joint.theirs,
         joint.kept[::-1],
     )  # other values than the calls' are refused, however fast they come
-    assert fastest(joint, program, chain, [x, w], []) is False
+    assert fastest(joint, program, chain, [x, w], [], (8, 8, 0)) is None and not wins(None)
 
 
 def peak(run, inputs):
@@ -173,7 +173,8 @@ def test_the_function_itself_may_be_the_fastest(monkeypatch):
     x, w = leaf(40, 80), leaf(80)
     program = jit.trace(chain, (x, w))._traced.program
     joint = Joint(chain, [x, w], [], program)
-    for function, wins in ((100, False), (200, True)):  # of 200 for the calls of the program, 120 for the joint one
+    for function, worth in ((100, False), (200, True)):  # of 200 for the calls of the program, 120 for the joint one
         times = [t for _ in range(8) for took in (200, 120, function) for t in (0, took)]
         monkeypatch.setattr(_joint, "now", iter(times).__next__)
-        assert fastest(joint, program, chain, [x, w], []) is wins
+        took = fastest(joint, program, chain, [x, w], [], (8, 8, 0))
+        assert took == [200, 120, function] and wins(took) is worth

@@ -7,9 +7,16 @@ import random
 
 import adjoin
 import pytest
-from adjoin import nn
+from adjoin import _replay, nn
 from adjoin.nn import functional as F
 from breaks_test import bits
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """Programs run even where the function would be faster, as it is on such small tensors."""
+    monkeypatch.setattr(_replay, "TRIALS", 0)
+
 
 calls = []
 scale = 2.0
@@ -34,6 +41,53 @@ def test_the_program_runs_in_its_place():
     assert python_runs(g) < 9 and "runs" in str(g.explain())
     x = adjoin.randn(3)  # other sizes are another program
     assert bits(g(x, x.clone())) == bits(chain(x, x))
+
+
+class Clock:
+    """Tells that the function and its program take so many nanoseconds, in turns."""
+
+    def __init__(self, *took):
+        self.reads, self.took = 0, took
+
+    def __call__(self):
+        self.reads += 1
+        return 0 if self.reads % 2 else self.took[(self.reads // 2 - 1) % 2]
+
+
+@pytest.mark.parametrize("program, runs", [(500_000, True), (940_000, True), (960_000, False), (2_000_000, False)])
+def test_from_the_third_call_on_the_faster_way_is_taken(monkeypatch, program, runs):
+    monkeypatch.setattr(_replay, "TRIALS", 5)
+    monkeypatch.setattr(_replay, "now", Clock(1_000_000, program))
+    seen = []
+
+    def own(x, y):
+        return F.dropout(chain(x, y), 0.5)
+
+    g = adjoin.compile(own, replay=True)
+    adjoin.manual_seed(2)
+    got, x = [], adjoin.randn(5)
+    for _ in range(5):
+        before = g._state.calls
+        got.append(bits(g(x, x.clone())))
+        seen.append(g._state.calls != before)
+    assert seen == [True, True, False, False, False]  # the trials are no calls of anybody's
+    adjoin.manual_seed(2)
+    adjoin.randn(5)
+    assert got == [bits(own(x, x)) for _ in range(5)]
+    assert ("its program runs" if runs else "runs as it is: its program takes") in str(g.explain())
+
+
+def test_what_writes_is_done_once(monkeypatch):
+    monkeypatch.setattr(_replay, "TRIALS", 5)
+
+    def own(x, y):
+        x.add_(y)
+        return x * y
+
+    g = adjoin.compile(own, replay=True)
+    x, z, y = adjoin.zeros(4), adjoin.zeros(4), adjoin.ones(4)
+    for _ in range(14):
+        assert bits(g(x, y)) == bits(own(z, y)) and bits(x) == bits(z) and x._version == z._version
 
 
 def test_one_program_serves_all_sizes():

@@ -3,7 +3,7 @@
 import adjoin
 import pytest
 import random_programs
-from adjoin import _C, _replay, nn
+from adjoin import _C, _replay, _stepped, nn
 from adjoin.nn import functional as F
 from breaks_test import bits
 
@@ -429,25 +429,43 @@ def test_an_argument_that_is_written():
         assert bits(w) == bits(v) and v.grad is None
 
 
-class Clock:
-    """Tells that calls take `calls` and programs `program`, in turns."""
+@pytest.mark.parametrize(
+    "rehearsed, program, stays",
+    [(0, 500, True), (0, 940, True), (0, 999, False), (0, 1_100, False), (1_050, 900, True), (1_200, 900, False)],
+)
+def test_the_faster_way_is_taken(monkeypatch, rehearsed, program, stays):
+    """Microseconds; the calls take 1,000."""
+    time, run, calls = [0], _stepped.Step.run, _replay.Tried.calls
 
-    def __init__(self, calls, program):
-        self.reads, self.took = 0, (calls, program)
+    def takes(microseconds, f):
+        def taking(*args):
+            time[0] += 1_000 * microseconds
+            return f(*args)
 
-    def __call__(self):
-        self.reads += 1
-        return 0 if self.reads % 2 else self.took[(self.reads // 2 - 1) % 2]
+        return taking
 
-
-@pytest.mark.parametrize("program, stays", [(500_000, True), (940_000, True), (999_000, False), (1_100_000, False)])
-def test_the_faster_way_is_taken(monkeypatch, program, stays):
-    monkeypatch.setattr(_replay, "TRIALS", 10)
-    monkeypatch.setattr(_replay, "now", Clock(1_000_000, program))
+    monkeypatch.setattr(_replay, "TRIALS", 5)
+    monkeypatch.setattr(_replay, "now", lambda: time[0])
+    monkeypatch.setattr(_stepped.Step, "rehearsed", lambda step, given: 1_000 * rehearsed)
+    monkeypatch.setattr(_stepped.Step, "run", takes(program, run))
+    monkeypatch.setattr(_replay.Tried, "calls", takes(1_000, calls))
     a, b = Twin(), Twin(replay=True)
-    alike(a, b, 60)
-    wanted = "its program runs" if stays else "its program is not faster than its calls"
-    assert wanted in str(b.step.explain())
+    alike(a, b, 16)
+    assert ("its program runs" if stays else "runs as it is: its program takes") in str(b.step.explain())
+
+
+def test_a_rehearsal_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr(_replay, "TRIALS", 5)
+    rehearsals, rehearsed = [], _stepped.Step.rehearsed
+
+    def kept(step, given):
+        rehearsals.append(rehearsed(step, given))
+        return rehearsals[-1]
+
+    monkeypatch.setattr(_stepped.Step, "rehearsed", kept)
+    a, b = Twin(Pictures), Twin(Pictures, replay=True)
+    alike(a, b, 9)
+    assert bits(adjoin.get_rng_state()) and len(rehearsals) == 1 and 0 < rehearsals[0] < 1 << 60
 
 
 def test_random_steps():
