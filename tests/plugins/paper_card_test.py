@@ -228,30 +228,6 @@ print(adjoin.ones(1 << 22, device=gpu)[:4].sum().item())
     assert lines[1].startswith(f"OutOfMemoryError: ones: {name}:0: out of memory: asked for 16.8 MB"), lines[1]
 
 
-@either
-def test_what_is_queued_stays_as_it_was_ordered(name, card):
-    """Of a sort that was to do nothing the late half ran, and stored where the other half had not said."""
-    program = """
-x, y = adjoin.ones(4, device=gpu), adjoin.full((4,), 7.0, device=gpu)
-gpus.synchronize()
-for orders in ("idle=1 idle=0", "lost=700 well"):
-    before, after = orders.split()
-    order("hang=1")
-    z = x + 1  # what is behind it is queued until hang=0
-    if before == "idle=1":
-        order(before)
-    adjoin.add(x, 1, out=y)
-    if before != "idle=1":
-        order(before)
-        print("700" in told(lambda: x * 2))
-    order(after)
-    order("hang=0")
-    print(y.tolist(), (x + 1).tolist())
-"""
-    seven, two = [7.0] * 4, [2.0] * 4
-    assert run(program, name, card) == f"{seven} {two}\nTrue\n{seven} {two}\n"
-
-
 LOST = """
 def plus_one(x):
     return x + 1
