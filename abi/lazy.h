@@ -26,7 +26,10 @@ enum {
   AJ_LAZY_CHECK = 1u << 2,     /* they are carried out one by one, too: the first difference is an error */
   /* Tensors from outside are written where their turn comes, so a whole step of training is one program. Who
    * reads one without a call meanwhile sees what was there. kept() is empty if a call was made at once. */
-  AJ_LAZY_WRITES = 1u << 4
+  AJ_LAZY_WRITES = 1u << 4,
+  /* What a flush carries out is timed before, a few times, fused and call by call: stats tell both. Not with
+   * AJ_LAZY_WRITES. */
+  AJ_LAZY_TIMED = 1u << 5
 };
 
 typedef struct aj_lazy_stats { /* EXTENSIBLE. of a memory, since it was made or forgotten */
@@ -38,6 +41,7 @@ typedef struct aj_lazy_stats { /* EXTENSIBLE. of a memory, since it was made or 
   uint64_t groups, fused;      /* fused groups that ran, calls inside of them */
   uint64_t kept;               /* calls that are known now */
   uint64_t program;            /* that was carried out last: a number that it and its constants have alone */
+  uint64_t together, apart;    /* with AJ_LAZY_TIMED: nanoseconds of the flushes, fused and call by call */
 } aj_lazy_stats;
 
 typedef struct aj_lazy { /* EXTENSIBLE. "x.lazy", 1 */

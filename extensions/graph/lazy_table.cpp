@@ -51,7 +51,7 @@ aj_status* enter(aj_object* o, uint32_t flags) {
   return guard("", [&] {
     if (flags & 0xffff &
         ~uint32_t(AJ_LAZY_WHOLE | AJ_LAZY_NO_FUSION | AJ_LAZY_CHECK | AJ_LAZY_KEEP |
-                  AJ_LAZY_WRITES))
+                  AJ_LAZY_WRITES | AJ_LAZY_TIMED))
       raise(AJ_INVALID_ARGUMENT, "lazy: flags ", flags, " are not known here");
     if (here.scope) {
       here.outer.push_back(here.scope->flags);

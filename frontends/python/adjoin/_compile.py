@@ -8,7 +8,7 @@ from time import perf_counter_ns, thread_time_ns
 
 from . import _C, compiler, get_num_threads
 from ._dynamo import config
-from ._lazy import CHECK, WHOLE, Explanation, new_memory, scope_is_open
+from ._lazy import CHECK, TIMED, WHOLE, Explanation, new_memory, scope_is_open
 from .jit import is_tracing
 from .nn.modules.module import Module
 
@@ -17,8 +17,13 @@ BACKENDS = ("", "adjoin", "inductor")  # whatever compiles: it is this one
 AS_IT_IS = ("eager", "aot_eager")
 OWN = {"check": False, "fused": True}
 TRIES = 3  # calls of each kind that are timed before it is decided
-CLEAR, CLOSE = 0.8, 1.1  # of eager's time: between them it takes more tries
+CLEAR, CLOSE = 0.8, 1.05  # of eager's time: between them it takes more tries
 GAIN = 0.98  # of eager's time, above which it is not worth it
+CLEAR_GAIN = 0.95  # of the time of its calls alone, that fused ones have to take before that is known
+MISSES = 4  # times that it made other calls than before, one after the other, until it is left alone
+CALL, SCOPE = 250, 3_000  # nanoseconds that writing down a call and a scope cost at first, about
+WARM = 3  # calls that are made together, one after the other, when it is tried again
+APART = 400  # calls at least until then, of which these may cost some as they are
 _all = weakref.WeakSet()  # what reset() reaches
 _C.compile_switches([(vars(compiler), "_stance"), (vars(config), "disable")])
 
@@ -95,7 +100,8 @@ class Compiled:
         self.face.plain = self.face.together = 0
         self.calls = 0
         self.lazy = self.eager = None  # the shortest times, ns
-        self.tries = self.misses = 0
+        self.tries = self.misses = self.warm = 0
+        self.weighed = False  # were its programs timed by themselves?
         self.known, self.rest = set(), 0  # fullgraph: kinds of arguments that were looked at
         self.verdict = "it was not called yet"
 
@@ -117,15 +123,23 @@ class Compiled:
                 self.rest -= 1
                 return self.function(*args, **kwargs)
         apart = self.calls & (self.calls - 1) == 0 if self.decided() else self.calls & 1
-        if self.lazy is not None and apart:
+        if self.lazy is not None and apart and not self.warm:
             return self.compared(args, kwargs)
-        result, fresh, groups, took = self.written_down(args, kwargs)
+        weigh = not self.weighed and self.calls > 1 >= self.misses and not self.flags
+        result, fresh, groups, took, calls, (together, apart) = self.written_down(args, kwargs, TIMED if weigh else 0)
         if not groups:
             return self.pass_on("no calls were fused", result)
         if fresh:  # calls that were met for the first time: no measure
             self.misses += 1
-            return self.pass_on("its calls are others each time", result) if self.misses > 8 else result
-        self.misses = 0
+            return self.pass_on("its calls are others each time", result) if self.misses > MISSES else result
+        self.misses, self.warm = 0, max(0, self.warm - 1)
+        if weigh and apart:
+            self.weighed, price = True, CALL * calls + SCOPE + (1 - CLEAR_GAIN) * apart
+            if apart - together < price:
+                told = f"its calls take {apart / 1e3:.1f} µs, fused {together / 1e3:.1f}, and to write them down takes time, too"
+                return self.pass_on(told, result)
+            self.together()
+            return result
         self.lazy = took if self.lazy is None else min(self.lazy, took)
         if self.decided() and not self.flags:
             self.together()
@@ -151,7 +165,7 @@ class Compiled:
         self.eager = took if self.eager is None else min(self.eager, took)
         self.tries += 1
         # One time alone may be somebody else's.
-        limit = GAIN if self.decided() else 1.3 if self.tries > 1 else 20
+        limit = GAIN if self.decided() else CLOSE
         if self.lazy > limit * self.eager:
             return self.pass_on(f"together {self.lazy / 1e3:.1f} µs, one by one {self.eager / 1e3:.1f}", result)
         if self.tries > 3 * TRIES:  # other sizes may come
@@ -163,24 +177,25 @@ class Compiled:
 
     def pass_on(self, why, result):
         """The function runs as it is for a while; each time for longer."""
-        n = max(13, 3 * self.calls)
+        n = max(APART, 3 * self.calls)
         self.calls += n
         if self.flags & WHOLE:  # the kind of its arguments is looked at each time
             self.rest = n
         else:
             self.face.plain = n
         self.lazy = self.eager = None
-        self.tries = self.misses = 0
+        self.tries, self.misses, self.warm, self.weighed = 0, 0, WARM, True
         self.verdict = f"runs as it is: {why}"
         return result
 
-    def written_down(self, args, kwargs):
+    def written_down(self, args, kwargs, more=0):
+        """Its result, new calls, fused groups, nanoseconds, calls; with TIMED in more, what its programs take, fused and call by call."""
         if self.memory is None:
             self.memory = new_memory()
         memory = self.memory
         before = _C.lazy_stats(memory)
         begin = now()
-        _C.lazy_enter(memory, self.flags)
+        _C.lazy_enter(memory, self.flags | more)
         try:
             result = self.function(*args, **kwargs)
         except BaseException:
@@ -194,7 +209,8 @@ class Compiled:
         after = _C.lazy_stats(memory)
         if after[6] > 20_000:
             _C.lazy_forget(memory)
-        return result, after[6] - before[6], after[4] - before[4], took
+        new, groups, calls, together, apart = (after[i] - before[i] for i in (6, 4, 0, 8, 9))
+        return result, new, groups, took, calls, (together, apart)
 
     def explain(self):
         """What the last call that was written down was, and what became of the function: it prints."""

@@ -7,7 +7,7 @@ import threading
 
 from . import _C
 
-NO_FUSION, CHECK, WHOLE = 2, 4, 1  # AJ_LAZY_... of abi/lazy.h
+NO_FUSION, CHECK, WHOLE, TIMED = 2, 4, 1, 32  # AJ_LAZY_... of abi/lazy.h
 _here = threading.local()
 _opened = False  # was there ever a scope?
 

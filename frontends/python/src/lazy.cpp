@@ -88,14 +88,15 @@ PyObject* limits(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// lazy_stats(memory): (calls, known, flushes, passes, groups, fused, kept, program).
+// lazy_stats(memory): (calls, known, flushes, passes, groups, fused, kept, program, together,
+// apart).
 PyObject* stats(PyObject*, PyObject* o) {
   aj_object* m = memory_of(o);
   auto s = sized<aj_lazy_stats>();
   if (!m || failed(table()->stats(m, &s))) return nullptr;
   using U = unsigned long long;
-  return Py_BuildValue("(KKKKKKKK)", U(s.calls), U(s.matched), U(s.flushes), U(s.passes),
-                       U(s.groups), U(s.fused), U(s.kept), U(s.program));
+  return Py_BuildValue("(KKKKKKKKKK)", U(s.calls), U(s.matched), U(s.flushes), U(s.passes),
+                       U(s.groups), U(s.fused), U(s.kept), U(s.program), U(s.together), U(s.apart));
 }
 
 PyObject* report(PyObject*, PyObject* o) {

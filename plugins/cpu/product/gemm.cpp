@@ -90,7 +90,8 @@ Tensor with_packed_b(const Gemm<T>& g, const Tiles& t, Product* p) {
   Product plain = product_of(g, g.a.data, g.b.data, g.c);
   PackedB b = whole_packed(plain, t);
   if (!b.block) return Tensor();
-  const int64_t key[] = {1, t.lanes, t.pair, t.packed, b.block, b.columns};
+  // A square matrix may come as it is and transposed: linear, and the product in its derivative.
+  const int64_t key[] = {1, t.lanes, t.pair, t.packed, b.block, b.columns, g.b.transposed};
   Tensor form = prepared(TensorView(g.b_tensor), key, [&] {
     int64_t bytes[1] = {int64_t(packed_bytes(plain, t, b))};
     Tensor made = Tensor::steal(new_tensor({kDLCPU, 0}, dtype_of<uint8_t>, bytes));

@@ -42,6 +42,33 @@ def test_what_wins_nothing_runs_as_it_is():
     assert calls[0] and sum(calls) < 20 and small.explain().verdict.startswith("runs as it is")
 
 
+@pytest.mark.parametrize(
+    "fused, single, wins",
+    [(100_000, 1_000_000, True), (700_000, 1_000_000, True), (980_000, 1_000_000, False), (1_000, 4_000, False)],
+)
+def test_from_the_third_call_on_the_faster_way_is_taken(monkeypatch, fused, single, wins):
+    scopes, written_down = [], adjoin._compile.Compiled.written_down
+
+    def timed(state, args, kwargs, more=0):
+        *told, times = written_down(state, args, kwargs, more)
+        assert (min(times) > 0) is (more != 0)
+        return *told, (fused, single) if more else times
+
+    monkeypatch.setattr(adjoin._compile.Compiled, "written_down", timed)
+
+    @adjoin.compile
+    def f(x, y):
+        scopes.append(adjoin._lazy.scope_is_open())
+        return F.dropout(chain(x, y), 0.5)
+
+    x, y = adjoin.randn(4, 5), adjoin.randn(5)
+    adjoin.manual_seed(1)
+    got = [bits(f(x, y)) for _ in range(3)]
+    adjoin.manual_seed(1)
+    assert got == [bits(F.dropout(chain(x, y), 0.5)) for _ in range(3)]
+    assert scopes == [True, True, wins]
+
+
 def test_python_runs_each_time():
     log, scale = [], [2.0]
 

@@ -9,6 +9,7 @@ import threading
 import adjoin
 import numpy as np
 import pytest
+from adjoin import nn
 from adjoin.nn import functional as F
 
 LINEAR = lambda x, w: F.linear(x, w)  # noqa: E731
@@ -263,3 +264,30 @@ def test_the_peak_of_each_step():
         assert adjoin.memory.memory_reserved() >= in_use()
     for size, peak in zip((10, 40, 20), peaks):
         assert size * 4 << 20 <= peak <= (size * 4 + 5) << 20
+
+
+@pytest.mark.parametrize("n", [128, 200])
+@pytest.mark.parametrize("dtype", [adjoin.float32, adjoin.float64, adjoin.bfloat16])
+def test_a_square_weight_is_kept_both_ways(dtype, n):
+    """linear takes it transposed, the product in linear's derivative as it is: what is packed for one serves the other wrongly."""
+    w, x = adjoin.randn(n, n).to(dtype), adjoin.randn(150, n).to(dtype)
+    ways = F.linear, adjoin.matmul
+    wanted = [f(x, w.clone()) for f in ways]
+    for k in (0, 0, 0, 1, 1, 1, 0, 1, 0, 1):
+        assert ways[k](x, w).equal(wanted[k])
+
+
+def test_gradients_of_a_square_layer_that_has_run_before():
+    layer = nn.Linear(160, 160)
+    first = nn.Linear(160, 160)
+    x = adjoin.randn(100, 160)
+
+    def grads():
+        first.zero_grad()
+        layer(first(x)).square().sum().backward()
+        return [p.grad.clone() for p in first.parameters()]
+
+    once = grads()
+    for _ in range(4):
+        layer(first(x))
+        assert all(a.equal(b) for a, b in zip(once, grads(), strict=True))
