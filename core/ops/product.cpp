@@ -318,11 +318,11 @@ aj_status* addr_body(void*, aj_call* call) {
     const Terms t(b);
     for (size_t i : {3, 4}) {
       const Scalar by = b.scalar(i);
-      want(
-          has_fractions(t.added) || by.is_complex() || by.to_double() == std::trunc(by.to_double()),
-          "For integral input tensors, argument ", i == 3 ? "beta" : "alpha",
-          " must not be a floating point number: it is ", by.to_double(), ", the tensors are ",
-          t.added.dtype(), "; cast them with .to()");
+      const double factor = by.is_complex() ? 0 : by.to_double();
+      want(has_fractions(t.added) || !std::isfinite(factor) || factor == std::trunc(factor),
+           "For integral input tensors, argument ", i == 3 ? "beta" : "alpha",
+           " must not be a floating point number: it is ", factor, ", the tensors are ",
+           t.added.dtype(), "; cast them with .to()");
     }
     b.ret(0, add_scaled(expand(t.added, shape), outer(t.left, t.right), b.scalar(3), b.scalar(4)));
   });
