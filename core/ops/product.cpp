@@ -1,6 +1,7 @@
 // core/ops/product.cpp: shapes of matrix products, and products of every rank by mm and bmm.
 #include <adjoin/kit/fits.hpp>
 #include <adjoin/kit/make.hpp>
+#include <cmath>
 
 namespace adjoin::ops {
 namespace {
@@ -315,6 +316,14 @@ aj_status* addr_body(void*, aj_call* call) {
         b.scalar(3) == Scalar(1))  // one pass
       return b.ret(0, addcmul(expand(x, shape), unsqueeze(u, 1), v, b.scalar(4)));
     const Terms t(b);
+    for (size_t i : {3, 4}) {
+      const Scalar by = b.scalar(i);
+      const double factor = by.is_complex() ? 0 : by.to_double();
+      want(has_fractions(t.added) || !std::isfinite(factor) || factor == std::trunc(factor),
+           "For integral input tensors, argument ", i == 3 ? "beta" : "alpha",
+           " must not be a floating point number: it is ", factor, ", the tensors are ",
+           t.added.dtype(), "; cast them with .to()");
+    }
     b.ret(0, add_scaled(expand(t.added, shape), outer(t.left, t.right), b.scalar(3), b.scalar(4)));
   });
 }

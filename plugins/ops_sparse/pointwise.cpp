@@ -91,15 +91,6 @@ Parts times(const Parts& a, const Parts& b) {
   return laid_like(made, a);
 }
 
-aj_status* mul_kernel(void*, aj_call* call) {
-  return kernel(call, [&](const kit::Values& v) {
-    Operand a = v.operand(0), b = v.operand(1);
-    const Parts *x = a.is_tensor() ? maybe_parts(a.tensor()) : nullptr,
-                *y = b.is_tensor() ? maybe_parts(b.tensor()) : nullptr;
-    return wrapped(x && y ? times(*x, *y) : x ? times(*x, b) : times(*y, a));
-  });
-}
-
 aj_status* div_kernel(void*, aj_call* call) {
   return kernel(call, [&](const kit::Values& v) {
     Operand a = v.operand(0), b = v.operand(1);
@@ -170,6 +161,11 @@ Parts plus(const Parts& a, const Parts& b, const Scalar& alpha) {
   return a.coalesced && b.coalesced ? coalesced(made) : made;
 }
 
+void want_castable(DLDataType from, DLDataType into) {
+  want(kit::env.core->dtype_can_cast(from, into), "result type ", from,
+       " can't be cast to the desired output type ", into);
+}
+
 // A strided tensor and a sparse one: `into` is written where it is given.
 Tensor plus(const Tensor& dense, const Parts& given, const Scalar& alpha, bool in_place) {
   const Parts p = coo_of(given);
@@ -179,6 +175,7 @@ Tensor plus(const Tensor& dense, const Parts& given, const Scalar& alpha, bool i
        " are given; a sparse tensor is added to one of its shape");
   const DLDataType both_of = common(dense.dtype(), p.dtype()),
                    dtype = in_place ? dense.dtype() : both_of;
+  want_castable(both_of, dtype);
   Tensor values = to(scaled(p.values, alpha, both_of), dtype);
   Tensor sum =
       in_place ? dense : contiguous(dense.dtype() == dtype ? clone(dense) : to(dense, dtype));
@@ -189,6 +186,27 @@ Tensor plus(const Tensor& dense, const Parts& given, const Scalar& alpha, bool i
   Tensor rows = reshape(sum, {places, places ? sum.numel() / places : 0});
   index_add_(rows, 0, flat_places(p.indices, p.size), reshape(values, {p.count(), rows.size(1)}));
   return sum;
+}
+
+// A strided tensor becomes a product that is sparse.
+Tensor become(const Tensor& dense, const Parts& made) {
+  want(std::ranges::equal(made.size, dense.shape()), "the product has shape ", shown(made.size),
+       ", which does not fit into ", shown(dense));
+  want_castable(common(made.dtype(), dense.dtype()), dense.dtype());
+  zero_(dense);
+  return plus(dense, made, 1, true);
+}
+
+aj_status* mul_kernel(void*, aj_call* call) {
+  return kernel(call, [&](const kit::Values& v) {
+    Operand a = v.operand(0), b = v.operand(1);
+    const Parts *x = a.is_tensor() ? maybe_parts(a.tensor()) : nullptr,
+                *y = b.is_tensor() ? maybe_parts(b.tensor()) : nullptr;
+    if (!x && a.is_tensor() && call->rets[0].tag == AJ_TENSOR &&
+        call->rets[0].v.tensor == a.tensor().get())
+      return become(a.tensor(), coalesced(coo_of(times(*y, a))));
+    return wrapped(x && y ? times(*x, *y) : x ? times(*x, b) : times(*y, a));
+  });
 }
 
 aj_status* sum_of(aj_call* call, double sign) {

@@ -116,6 +116,8 @@ Tensor gaussian(const Tensor& t, double mean, double std, const Generator& g) {
 }
 
 Tensor integers(const Tensor& t, int64_t low, int64_t high, const Generator& g) {
+  want(!t.is_complex(), "whole numbers are drawn for tensors of one number each, these are ",
+       t.dtype(), "; draw both parts, and join them by complex()");
   want(low < high, "random_ expects 'from' to be less than 'to', but got from=", low,
        " >= to=", high);
   want_room(t.dtype(), low, high - 1);

@@ -592,3 +592,27 @@ def test_infinite_parts_stay_apart(dtype):
     for layout in (adjoin.sparse_coo, adjoin.sparse_csr, adjoin.sparse_csc):
         made = x.to_sparse(layout=layout).to_dense()
         assert adjoin.equal(made.real, x.real) and adjoin.equal(made.imag, x.imag)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_a_strided_tensor_becomes_its_product_with_a_sparse_one(layout):
+    s = adjoin.tensor([[0, 2.0, 0], [3, 0, 0]]).to_sparse(layout=getattr(adjoin, layout))
+    d = adjoin.arange(6.0).view(2, 3)
+    for given in (d.clone(), d.t().clone().t(), d.double()):
+        assert given.mul_(s) is given and given.tolist() == [[0, 2, 0], [9, 0, 0]]
+    twice = adjoin.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (2, 3))
+    assert d.clone().mul_(twice).tolist() == [[0, 3, 0], [0, 0, 0]]
+    with pytest.raises(RuntimeError, match="shape .2, 2, 3., which does not fit into"):
+        d.clone().mul_(adjoin.ones(2, 2, 3).to_sparse())
+    a, b = adjoin.ones(2, 3, requires_grad=True), s.detach().requires_grad_()
+    made = a * 1
+    made.mul_(b).sum().backward()
+    assert adjoin.equal(a.grad.to_dense(), s.to_dense()) and b.grad.to_dense()[0, 1].item() == 1
+
+
+@pytest.mark.parametrize("name", ["mul_", "add_", "sub_"])
+def test_fractions_do_not_go_into_whole_numbers(name):
+    whole = adjoin.ones(2, 3, dtype=adjoin.int64)
+    with pytest.raises(RuntimeError, match="result type float32 can't be cast to the desired output type int64"):
+        getattr(whole, name)(adjoin.full((2, 3), 1.5).to_sparse())
+    assert (whole == 1).all().item()

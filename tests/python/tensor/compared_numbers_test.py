@@ -157,6 +157,29 @@ def test_an_outer_product_is_in_the_dtype_that_it_is_added_in():
     assert aj.addr(aj.zeros(2, 2, dtype=aj.int16), v, v).tolist() == [[10000, 300], [300, 9]]
 
 
+@pytest.mark.parametrize("name", ["beta", "alpha"])
+def test_an_outer_product_of_whole_numbers_loses_no_fraction(name):
+    for dtype in (aj.int64, aj.uint8, aj.bool):
+        v = aj.ones(2, dtype=dtype)
+        with pytest.raises(
+            RuntimeError, match=f"For integral input tensors, argument {name} must not be .*: it is 1.5"
+        ):
+            aj.addr(aj.ones(2, 2, dtype=dtype), v, v, **{name: 1.5})
+    v = aj.ones(2, dtype=aj.int64)
+    assert aj.addr(aj.ones(2, 2), v, v, **{name: 1.5}).tolist() == [[2.5, 2.5], [2.5, 2.5]]
+    assert aj.addr(aj.ones(2, 2, dtype=aj.int64), v, v, **{name: 2.0}).tolist() == [[3, 3], [3, 3]]
+
+
+def test_whole_numbers_are_not_drawn_for_complex_tensors():
+    for draw in (
+        lambda: aj.randint(6, (2,), dtype=aj.complex64),
+        lambda: aj.randint_like(aj.ones(2, dtype=aj.complex128), 6),
+        lambda: aj.empty(0, dtype=aj.complex64).random_(6),
+    ):
+        with pytest.raises(RuntimeError, match="these are complex.*; draw both parts, and join them by complex"):
+            draw()
+
+
 def test_deviations_and_means_of_halves_are_rounded_once():
     x = aj.tensor([-2187.0, -0.5, 2187.0], dtype=aj.float16)
     wanted = x.float().std().half().item()
