@@ -146,10 +146,10 @@ FURTHER_REFUSED = {
 
 @pytest.mark.parametrize("call", FURTHER)
 def test_absurd_sizes_and_bounds(call):
-    begin = time.monotonic()
+    begin = time.process_time()
     got = eval(call, {"t": adjoin, "f": adjoin.nn.functional})
     assert (list(got) if isinstance(got, adjoin.Size) else got) == FURTHER[call]
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize("call", FURTHER_REFUSED)

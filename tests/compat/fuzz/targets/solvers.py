@@ -168,6 +168,8 @@ class Identity:
         if any(refused):
             if "INTERNAL ASSERT" in str(yours):  # a fault of theirs
                 return []
+            if not refused[0] and mine <= 1 and "failed to converge" in str(yours):
+                return []
             if all(refused) or (
                 self.build in LOOSE and any(w in str(mine if refused[0] else yours) for w in ("zero", "singular"))
             ):
@@ -287,6 +289,8 @@ def determinant(c, lib):
 
 
 def least_squares(c, lib):
+    if lib is torch and not c.k:  # it breaks memory where there is no right side
+        return 0.0
     a, b = c.matrix(c.m, c.n), c.matrix(c.m, c.k, "plain")
     driver = c.d.pick(["gels", "gelsd", "gelsy", "gelss", None])
     if driver in ("gels",) and c.build in LOOSE | {"zeros"}:
