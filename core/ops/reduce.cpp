@@ -126,7 +126,8 @@ aj_status* share_ties_body(void*, aj_call* call) {
     bool kept = b.flag(4);
     Tensor hit = eq(x, spread(b.tensor(2), x.shape(), dim, kept));
     Tensor share = b.tensor(0) / sum(hit, dim, kept);
-    b.ret(0, where(hit, spread(share, x.shape(), dim, kept), 0));
+    // A product: where NaN won, nothing is hit, and no element may have a gradient of zero.
+    b.ret(0, spread(share, x.shape(), dim, kept) * hit);
   });
 }
 

@@ -3,7 +3,7 @@
 import itertools
 
 from . import _C
-from ._vmap import _wraps, vmap
+from ._vmap import _node, _wraps, vmap
 
 __all__ = ["jacfwd", "jvp"]
 
@@ -29,7 +29,7 @@ def _pushed(func, args, kwargs, numbers, tangents, has_aux, strict=False):
                 raise RuntimeError(
                     f"jvp: with has_aux the function returns a pair, it returned {type(result).__name__}"
                 )
-            result, aux = result
+            result, aux = result[0], _only_tensors(result[1], "jvp")
         parted = _parts(result, level)
         aux = _map(aux, lambda x: _C.transform_undual(x, level)[0]) if has_aux else None
     finally:
@@ -85,24 +85,31 @@ def _real(name, what, tensors):
             )
 
 
+def _look(tree, told):
+    """Raises where a tree holds something else than tensors."""
+    if (node := _node(tree)) is not None:
+        tree = list(node.flatten_fn(tree)[0])
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        for part in tree:
+            _look(part, told)
+    elif not isinstance(tree, _C.Tensor):
+        raise RuntimeError(f"{told}{type(tree).__name__}")
+
+
+def _only_tensors(aux, name):
+    """What a function gives along with its result, by has_aux; it is made of tensors alone, too."""
+    _look(aux, f"{name}: aux, the second part of the pair: Expected tensors, got unsupported type ")
+    return aux
+
+
 def _checked(result, name="jvp(f, primals, tangents)"):
     """The tensors of a function's result, which is made of them alone."""
     if isinstance(result, _C.Tensor):
         return (result,)
-
-    def look(tree):
-        if isinstance(tree, dict):
-            tree = list(tree.values())
-        if isinstance(tree, (list, tuple)):
-            for part in tree:
-                look(part)
-        elif not isinstance(tree, _C.Tensor):
-            raise RuntimeError(
-                f"{name}: expected f(*primals) to return only tensors, it returned {type(tree).__name__}"
-            )
-
     if result is not None:
-        look(result)
+        _look(result, f"{name}: expected f(*primals) to return only tensors, it returned ")
     found = [] if result is None else _leaves(result)
     if not found:
         raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output, it returned {result!r}")

@@ -17,10 +17,24 @@ def _wraps(func):
     return lambda made: _C.named_as(made, func) or functools.update_wrapper(made, func)
 
 
+_LEAVES = (_C.Tensor, int, float, complex, str, type(None))
+
+
+def _node(tree):
+    """How a container that is none of Python's plain ones is taken apart, as utils._pytree knows it; None: it is a leaf."""
+    if type(tree) in (tuple, list, dict) or isinstance(tree, _LEAVES):
+        return None
+    from .utils import _pytree
+
+    return _pytree.SUPPORTED_NODES.get(type(tree))
+
+
 def _spread(dims, tree, who):
     """The dimension of each leaf: dims may be one for a whole subtree."""
     if dims is None or isinstance(dims, int):
         return dims
+    if (node := _node(tree)) is not None and type(dims) is type(tree):
+        dims, tree = (list(node.flatten_fn(each)[0]) for each in (dims, tree))
     if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
         return {k: _spread(dims[k], v, who) for k, v in tree.items()}
     if isinstance(tree, (list, tuple)) and isinstance(dims, (list, tuple)) and len(tree) == len(dims):
@@ -29,6 +43,10 @@ def _spread(dims, tree, who):
 
 
 def _each(dims, tree, function):
+    if (node := _node(tree)) is not None:
+        children, context = node.flatten_fn(tree)
+        dims = list(dims.values()) if isinstance(dims, dict) else dims
+        return node.unflatten_fn(_each(dims, list(children), function), context)
     if isinstance(tree, dict):
         return {k: _each(dims[k] if isinstance(dims, dict) else dims, v, function) for k, v in tree.items()}
     if isinstance(tree, (list, tuple)):

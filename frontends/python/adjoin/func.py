@@ -5,7 +5,7 @@ import functools
 import adjoin
 
 from . import _C
-from ._forward import _argnums, _checked, _fill, _leaves, _map, _real, jacfwd, jvp
+from ._forward import _argnums, _checked, _fill, _leaves, _map, _only_tensors, _real, jacfwd, jvp
 from ._rearrange import rearrange
 from ._vmap import _wraps, loops, stack_module_state, vmap
 from ._vmap import enter as enter_batch
@@ -73,7 +73,7 @@ def _with_aux(result, name):
         raise RuntimeError(
             f"{name}: output of function f should be a tuple (output, aux) if has_aux is True, it is {told}"
         )
-    return result
+    return result[0], _only_tensors(result[1], name)
 
 
 class _Called:

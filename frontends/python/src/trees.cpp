@@ -45,6 +45,57 @@ PyObject* mapped_sequence(PyObject* tree, Leaf leaf, void* self) {
                                                  : PyObject_CallOneArg(type, made.get());
 }
 
+PyObject* nodes = nullptr;  // utils._pytree's: a type -> (the type, flatten, unflatten, ...)
+
+bool is_plain(PyObject* leaf) {
+  return leaf == Py_None || PyLong_Check(leaf) || PyFloat_Check(leaf) || PyUnicode_Check(leaf) ||
+         PyComplex_Check(leaf) || PyFunction_Check(leaf) || PyType_Check(leaf);
+}
+
+bool is_built_in(PyObject* tree) {
+  return PyTuple_CheckExact(tree) || PyList_CheckExact(tree) || PyDict_CheckExact(tree) ||
+         PyODict_CheckExact(tree);
+}
+
+// How utils._pytree takes apart a container that is none of Python's plain ones; empty where it
+// knows none, or with an error set. It is loaded with the first object that may be one.
+Ref node_of(PyObject* tree) {
+  if (is_plain(tree) || is_built_in(tree)) return {};
+  if (!nodes) {
+    static const char home[] = "adjoin.utils._pytree";
+    Ref module(PyImport_ImportModule(home));
+    nodes = module ? PyObject_GetAttrString(module.get(), "SUPPORTED_NODES") : nullptr;
+    if (!nodes) return {};
+  }
+  return Ref::borrow(PyDict_GetItemWithError(nodes, reinterpret_cast<PyObject*>(Py_TYPE(tree))));
+}
+
+struct Parts {
+  Ref children, context;
+};
+
+// What such a container holds; no children with an error set.
+Parts parts_of(PyObject* node, PyObject* tree) {
+  Ref made(PyObject_CallOneArg(PyTuple_GET_ITEM(node, 1), tree));
+  if (made && (!PyTuple_Check(made.get()) || PyTuple_GET_SIZE(made.get()) != 2)) {
+    PyErr_Format(PyExc_TypeError,
+                 "register_pytree_node: flatten of %s must return (children, context)",
+                 Py_TYPE(tree)->tp_name);
+    return {};
+  }
+  if (!made) return {};
+  return {Ref(PySequence_List(PyTuple_GET_ITEM(made.get(), 0))),
+          Ref::borrow(PyTuple_GET_ITEM(made.get(), 1))};
+}
+
+PyObject* mapped_node(PyObject* node, PyObject* tree, Leaf leaf, void* self) {
+  Parts parts = parts_of(node, tree);
+  Ref children(parts.children ? mapped_sequence(parts.children.get(), leaf, self) : nullptr);
+  return children ? PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(node, 2), children.get(),
+                                                 parts.context.get(), nullptr)
+                  : nullptr;
+}
+
 // tree_map(tree, function): the tree with function(tensor) for each tensor.
 PyObject* tree_map(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != 2) return PyErr_Format(PyExc_TypeError, "tree_map: a tree and a function are wanted");
@@ -138,10 +189,13 @@ PyMethodDef functions[] = {
 PyObject* mapped(PyObject* tree, Leaf leaf, void* self) {
   if (is_tensor(tree)) return leaf(tree, self);
   const bool sequence = PyTuple_Check(tree) || PyList_Check(tree);
-  if (!sequence && !PyDict_Check(tree)) return Py_NewRef(tree);
+  Ref node = node_of(tree);
+  if (!node && PyErr_Occurred()) return nullptr;
+  if (!node && !sequence && !PyDict_Check(tree)) return Py_NewRef(tree);
   if (Py_EnterRecursiveCall(" while the tensors of a tree are taken")) return nullptr;
-  PyObject* made =
-      sequence ? mapped_sequence(tree, leaf, self) : mapped_dictionary(tree, leaf, self);
+  PyObject* made = node       ? mapped_node(node.get(), tree, leaf, self)
+                   : sequence ? mapped_sequence(tree, leaf, self)
+                              : mapped_dictionary(tree, leaf, self);
   Py_LeaveRecursiveCall();
   return made;
 }
@@ -149,9 +203,12 @@ PyObject* mapped(PyObject* tree, Leaf leaf, void* self) {
 int any_tensor(PyObject* tree, int (*has)(PyObject* tensor, void* self), void* self) {
   if (is_tensor(tree)) return has(tree, self);
   const bool sequence = PyTuple_Check(tree) || PyList_Check(tree);
-  if (!sequence && !PyDict_Check(tree)) return 0;
+  Ref node = node_of(tree);
+  if (!node && PyErr_Occurred()) return -1;
+  if (!node && !sequence && !PyDict_Check(tree)) return 0;
   if (Py_EnterRecursiveCall(" while the tensors of a tree are asked")) return -1;
-  Ref items(sequence ? PySequence_Tuple(tree) : PyMapping_Values(tree));
+  Ref items = node ? parts_of(node.get(), tree).children
+                   : Ref(sequence ? PySequence_Tuple(tree) : PyMapping_Values(tree));
   int found = items ? 0 : -1;
   for (Py_ssize_t i = 0; found == 0 && i < PySequence_Fast_GET_SIZE(items.get()); ++i)
     found = any_tensor(PySequence_Fast_GET_ITEM(items.get(), i), has, self);

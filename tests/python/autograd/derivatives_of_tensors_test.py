@@ -173,3 +173,22 @@ def test_hooks_see_the_level():
     func.jacrev(f)(drawn(3))
     assert seen == [(1, (3,))]
     assert not _vmap.levels.open
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_where_nan_won_no_gradient_is_zero(sign):
+    nan = float("nan")
+    named = {1: ("amax", "max", "maximum"), -1: ("amin", "min", "minimum")}[sign]
+    rows = adjoin.tensor([[1, nan, 3], [4, 4, 2], [nan, nan, 1]]) * sign
+    x = rows.clone().requires_grad_()
+    getattr(x, named[0])(1).sum().backward()
+    assert x.grad[1].tolist() == [0.5, 0.5, 0] and x.grad[0].isnan().all() and x.grad[2].isnan().all()
+    x = rows.clone().requires_grad_()
+    getattr(x, named[1])().backward()
+    assert x.grad.isnan().any()
+    a, b = (
+        (adjoin.tensor([1, nan, 2, nan, 5.0]) * sign).requires_grad_(),
+        (adjoin.tensor([nan, 1, 2, nan, 4.0]) * sign).requires_grad_(),
+    )
+    getattr(adjoin, named[2])(a, b).sum().backward()
+    assert a.grad.tolist() == [1, 1, 0.5, 1, 1] and b.grad.tolist() == [1, 1, 0.5, 1, 0]  # both may have made it NaN
