@@ -212,4 +212,5 @@ NAMES = {
     "has_lapack": True,
     "has_openmp": True,
     "has_spectral": True,
+    **dict.fromkeys(("_has_xpu", "_has_mps", "_has_mtia"), False),  # nobody offers these
 }

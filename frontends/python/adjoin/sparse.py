@@ -3,6 +3,7 @@
 from . import _C
 from .ops import _Space
 
+__path__ = []  # `import torch.sparse.semi_structured` asks the finder of _names
 _space = _Space("sparse", __name__)
 
 

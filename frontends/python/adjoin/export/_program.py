@@ -3,6 +3,7 @@
 import enum
 import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -264,18 +265,19 @@ def export_for_training(mod, args, kwargs=None, **words):
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
-    """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle."""
+    """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle.
+
+    ``extra_files``: {name: text} goes with it.
+    """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"export.save: an ExportedProgram is wanted, not {type(ep).__name__}")
-    if extra_files:
-        raise NotImplementedError("export.save: extra_files are not kept; save them beside the program")
     if opset_version:
         raise NotImplementedError(
             "export.save: opset_version is of PyTorch's ops; the archive has the schema of each op"
         )
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.aj")
-        save_traced(ep._traced, path)
+        save_traced(ep._traced, path, extra_files)
         told = {"dims": {n: [d.min, d.max] for n, d in ep._dims.items()}, "writes": ep._writes, "buffers": ep._buffers}
         with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as z:
             z.writestr(EXTRA, json.dumps(told))
@@ -287,9 +289,16 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
-    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed."""
+    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed.
+
+    The texts of save()'s ``extra_files`` come into the dictionary of that name.
+    """
     if extra_files:
-        raise NotImplementedError("export.load: extra_files are not kept")
+        with zipfile.ZipFile(f) as z:
+            beside = {n: re.fullmatch(r"(?:[^/]+/)?extra/(.+)", n) for n in z.namelist() if n != EXTRA}
+            extra_files.update({m[1]: z.read(n).decode() for n, m in beside.items() if m})
+        if hasattr(f, "seek"):
+            f.seek(0)
     if (there := of_pytorch(f)) is not None:
         return there
     traced = load_traced(f)
