@@ -38,6 +38,15 @@ def test_small_numbers_are_summed_in_wide_ones(shape):
     assert np.array_equal(half.numpy(), np.trunc(a / 2).astype("i4"))
 
 
+def test_products_of_groups_by_their_older_name():
+    x, stack = adjoin.arange(12.0).view(6, 2), adjoin.arange(12.0).view(2, 2, 3)
+    ends = adjoin.tensor([2, 6], dtype=adjoin.int32)
+    wanted = np.concatenate([x[:2].numpy() @ stack[0].numpy(), x[2:].numpy() @ stack[1].numpy()])
+    for product in (adjoin._grouped_mm, aten._grouped_mm.default):
+        assert np.array_equal(product(x, stack, ends).numpy(), wanted)
+        assert np.array_equal(product(x, stack, offs=ends).numpy(), wanted)
+
+
 def test_wrong_ops_are_told():
     with pytest.raises(ValueError, match="must be an OpOverload, not Op"):
         out_dtype(adjoin.mm, adjoin.int32, adjoin.ones(1, 1), adjoin.ones(1, 1))
