@@ -134,10 +134,11 @@ def _of_c(name):
 _C.__getattr__ = _of_c
 
 inf, nan, pi, e, newaxis = math.inf, math.nan, math.pi, math.e, None
+legacy_contiguous_format = contiguous_format
 
 _ROOMS = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_ops", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
+    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_library", "_logging", "_ops", "_prims_common", "_subclasses", "_utils", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hip", "hub", "jit", "legacy",
     "library", "linalg", "masked", "memory", "monitor", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "plugin", "profiler",
     "quantization", "quasirandom", "random", "return_types", "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu", "mps",
@@ -183,7 +184,7 @@ _ELSEWHERE = {
         "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "_validate_sparse_coo_tensor_args",
         "_validate_sparse_compressed_tensor_args",
     ), "_sparse"),
-    **dict.fromkeys(("hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
+    **dict.fromkeys(("dsmm", "hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
     **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "nuclear_norm", "frobenius_norm"), "_removed"),
     **dict.fromkeys(("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), "_fake_quantize"),
     "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
@@ -198,7 +199,7 @@ _ELSEWHERE = {
         "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ), "_symbolic"),
     **dict.fromkeys((
-        "_chunk_cat", "_int_mm", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
+        "_chunk_cat", "_grouped_mm", "_int_mm", "_native_batch_norm_legit", "_scaled_mm", "_scaled_mm_v2", "_unsafe_masked_index",
         "_unsafe_masked_index_put_accumulate",
     ), "_aten_only"),
     **dict.fromkeys(("get_printoptions", "printoptions"), "_tensor_str"),

@@ -61,7 +61,10 @@ _BY_DIM = {
     "sum": "dim_IntList", "mean": "dim", "any": "dim", "all": "dim", "prod": "dim_int", "squeeze": "dim", "norm": "Scalar",
     "max": "dim", "min": "dim", "median": "dim", "logsumexp": "default",
 }  # fmt: skip
-_MORE = {"sort": ("stable",), "squeeze": ("dims",), "is_contiguous": ("memory_format",)}  # what they have beside those
+_MORE = {  # what they have beside those
+    "sort": ("stable",), "squeeze": ("dims",), "is_contiguous": ("memory_format",), "flatten": ("using_ints",),
+    "to": ("dtype", "dtype_layout", "device", "other"),
+}  # fmt: skip
 _ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}  # a number there is one that became a tensor
 _NUMBERLESS = {"maximum", "minimum", "atan2", "floor_divide", "logical_and", "logical_or", "logical_xor", "hypot"}
 # What of bodies is seen instead of an op that PyTorch has, too, but only above its dispatcher.
@@ -247,7 +250,24 @@ def _call_sort(op):
     return lambda input, dim=-1, descending=False, *, stable=None: op(input, dim, descending, stable=bool(stable))
 
 
+def _seen_to(args):
+    return _trimmed("to", args)
+
+
+def _call_to(op):
+    def to(input, *args, layout=None, pin_memory=None, **words):
+        if layout not in (None, input.layout):
+            raise NotImplementedError(
+                f"aten.to: a layout is not changed, from {input.layout} to {layout}; use to_sparse() and kin"
+            )
+        moved = input.to(*args, **words)
+        return moved.pin_memory() if pin_memory else moved
+
+    return to
+
+
 _ADAPTED = {
+    "to": (_seen_to, _call_to),
     "_scaled_dot_product_flash_attention_for_cpu": (_seen_attention, _call_attention),
     "sort": (_seen_sort, _call_sort),
     "_softmax": (_seen_softmax, _call_softmax),

@@ -70,6 +70,13 @@ def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
     return _op("index_put")(made, at, values.where(mask, values.new_zeros(())), accumulate=True)
 
 
+def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
+    """nn.functional.grouped_mm."""
+    from .nn.functional import grouped_mm
+
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
 def _int_mm(self, mat2, *, out=None):
     """The product of two matrices of int8 in int32."""
     for name, matrix in (("self", self), ("mat2", mat2)):

@@ -1,6 +1,6 @@
 """adjoin._c_names: what libraries reach for in ``torch._C`` beside what is there."""
 
-from . import _C
+from . import _C, _jit_switches
 from ._dispatch_keys import DispatchKey as _Key
 from ._dispatch_keys import DispatchKeySet as _Keys
 from ._op_overload import Tag as _Tag
@@ -21,6 +21,20 @@ def _is_tracing():
     from .jit import is_tracing
 
     return is_tracing()
+
+
+def _get_accelerator():
+    """The device that is faster than the host where one is there, else the host."""
+    from . import accelerator
+
+    return accelerator.current_accelerator(check_available=True) or _C.device("cpu")
+
+
+def _get_privateuse1_backend_name():
+    """The device that rename_privateuse1_backend() named."""
+    from .utils import _renamed_backend
+
+    return _renamed_backend._renamed or "privateuseone"
 
 
 def _get_cudnn_enabled():
@@ -220,4 +234,8 @@ NAMES = {
     "has_lapack": True,
     "has_openmp": True,
     "has_spectral": True,
+    "_get_accelerator": _get_accelerator,
+    "_get_privateuse1_backend_name": _get_privateuse1_backend_name,
+    **_jit_switches.NAMES,
+    **dict.fromkeys(("_has_xpu", "_has_mps", "_has_mtia"), False),  # nobody offers these
 }

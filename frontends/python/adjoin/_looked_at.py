@@ -8,6 +8,7 @@ import sys
 import types
 
 from . import _C
+from ._names import is_ours
 from .nn.modules import _calls
 from .nn.modules.module import Module
 from .optim import optimizer as _optimizer
@@ -109,7 +110,7 @@ class Looked:
             for x in o.values():
                 self.argument(x)
         elif not isinstance(o, _C.Tensor):
-            if not (o is None or callable(o) or isinstance(o, VALUES) or type(o).__module__.startswith("adjoin")):
+            if not (o is None or callable(o) or isinstance(o, VALUES) or is_ours(type(o).__module__)):
                 raise TypeError(
                     f"compile(replay=True): an argument is a {type(o).__name__}, in which a change would not be seen; give "
                     "tensors, numbers, text, modules, or tuples, lists and dictionaries of them"
@@ -172,7 +173,7 @@ class Looked:
         for key, v in own.items():
             self.value(v, f"{name}.{key}")
         for kind in type(m).__mro__:
-            if not kind.__module__.startswith("adjoin."):
+            if not is_ours(kind.__module__):
                 for v in vars(kind).values():
                     if isinstance(v, types.FunctionType) and v.__name__ not in ("__init__", "__setattr__"):
                         self.names(v.__code__, v.__globals__)
@@ -316,8 +317,8 @@ def pure(what):
         return False
     if owner is None or isinstance(owner, types.ModuleType):
         module = what.__module__ or getattr(owner, "__name__", "") or "builtins"
-        return module in PURE or module.startswith("adjoin")
-    return isinstance(owner, (*VALUES, _C.Tensor)) or type(owner).__module__.startswith("adjoin")
+        return module in PURE or is_ours(module)
+    return isinstance(owner, (*VALUES, _C.Tensor)) or is_ours(type(owner).__module__)
 
 
 def what_changed(w):

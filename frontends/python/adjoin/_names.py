@@ -4,10 +4,11 @@ After ``sys.modules["torch"] = adjoin`` an ``import torch.nn`` finds adjoin.nn i
 second time under the other name, and no class of one copy is a class of the other.
 """
 
+import contextlib
 import importlib
 import sys
 import types
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 
 _PACKAGE = __package__
 
@@ -37,6 +38,10 @@ PLACES = {  # where PyTorch has it: where it is
     "distributed.launch": "distributed.run",
     "distributed.constants": "distributed",
     "nn.parallel.scatter_gather": "nn.parallel._spread",
+    "sparse._triton_ops_meta": "_triton_tables",
+    "sparse.semi_structured": "_semi_structured",
+    "_library.infer_schema": "library",
+    "_library.custom_ops": "library",
     **_under("utils.trainer.plugins", monitors="monitor loss accuracy time progress", files="saver"),
     **_under(
         "distributions",
@@ -84,6 +89,47 @@ class _Alias:
         sys.modules[module.__name__] = _Both(real, there) if is_function else real
 
 
+def is_ours(name):
+    """Is this the name of a module of the package, whatever the package is called?"""
+    top = (name or "").partition(".")[0]
+    return top == _PACKAGE or bool(top) and sys.modules.get(top) is sys.modules.get(_PACKAGE)
+
+
+def _is_public(rest):
+    return not rest.startswith(("_", "torch.", "version")) and rest != "torch"
+
+
+class _Named(SourceFileLoader):
+    """Runs a module of the package under the name that programs use for it: what it defines has that ``__module__``."""
+
+    def exec_module(self, module):
+        module.__name__ = sys.modules[_PACKAGE].__name__ + self.name.removeprefix(_PACKAGE)
+        sys.modules[module.__name__] = module
+        try:
+            super().exec_module(module)
+        except BaseException:
+            sys.modules.pop(module.__name__, None)
+            raise
+
+    def get_code(self, fullname):
+        return super().get_code(self.name)
+
+
+def rename():
+    """Gives modules that are loaded already, and what they define, the name of the package."""
+    for name, module in list(sys.modules.items()):
+        top, _, rest = name.partition(".")
+        if top != _PACKAGE or not rest or not _is_public(rest) or not isinstance(module, types.ModuleType):
+            continue
+        called = f"{sys.modules[_PACKAGE].__name__}.{rest}"
+        for value in vars(module).values():
+            if isinstance(value, (type, types.FunctionType)) and value.__module__ == name:
+                with contextlib.suppress(TypeError):  # a type of C
+                    value.__module__ = called
+        module.__name__ = called
+        sys.modules[called] = module
+
+
 class Finder:
     """Answers for names under whatever name the package has in sys.modules."""
 
@@ -95,7 +141,12 @@ class Finder:
             return None
         place = PLACES.get(rest, rest)
         if top == _PACKAGE and place == rest:
-            return None
+            if sys.modules[top].__name__ == _PACKAGE or not _is_public(rest):
+                return None
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is not None and type(spec.loader) is SourceFileLoader:
+                spec.loader = _Named(name, spec.loader.path)
+            return spec
         real = f"{_PACKAGE}.{place}"
         try:
             importlib.import_module(real)
@@ -103,6 +154,7 @@ class Finder:
             if error.name != real:
                 raise
             return None
+        sys.modules.pop(name, None)  # _Named has put it there: the import that asks would run what it finds once more
         return ModuleSpec(name, _Alias(real))
 
 

@@ -61,6 +61,9 @@ def spmm(input, mat2):
     return _op("mm" if input.layout is _C.strided else "sparse::mm")(input, mat2)
 
 
+dsmm = spmm
+
+
 def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """sspaddmm by its other name."""
     return sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)

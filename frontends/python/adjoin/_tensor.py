@@ -365,10 +365,10 @@ def _type(self, dtype=None, non_blocking=False):
     """The name of the tensor's old type, or the tensor in another dtype."""
     if dtype is None:
         package = sys.modules["adjoin"].__name__  # torch, where a program says so
-        if self.is_cpu and self.dtype in _HOST_TYPES:
+        if self.is_cpu and self.dtype in _HOST_TYPES and not self.is_sparse:
             return f"{package}.{_HOST_TYPES[self.dtype]}"
         name = str(self.dtype).rsplit(".", 1)[-1]
-        where = "" if self.is_cpu else self.device.type + "."
+        where = ("" if self.is_cpu else self.device.type + ".") + ("sparse." if self.is_sparse else "")
         return f"{package}.{where}{_TYPES.get(name, name)}"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]

@@ -2,4 +2,19 @@
 
 from . import _device_modules
 
-globals().update(_device_modules.make("mps"))
+_made = _device_modules.make("mps")
+globals().update(_made)
+
+
+def _of_memory(name, of):
+    def ask():
+        if not _made["is_available"]():
+            raise RuntimeError(f"mps.{name}: no plugin offers the device 'mps'; ask mps.is_available() first")
+        return _made[of]()
+
+    ask.__name__, ask.__doc__ = name, f"{of} of the device; raises where there is none."
+    return ask
+
+
+current_allocated_memory = _of_memory("current_allocated_memory", "memory_allocated")
+driver_allocated_memory = _of_memory("driver_allocated_memory", "memory_reserved")

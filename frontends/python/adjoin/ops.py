@@ -82,6 +82,12 @@ _DEFINED_LATE = {
 }  # spaces that Python defines when they are asked for
 
 
+# Spaces that PyTorch always has: packages name them before they ask whether an op is there.
+_OF_PYTORCH = frozenset(
+    "c10d c10d_functional _c10d_functional inductor mkldnn onednn prims quantized quantized_decomposed".split()
+)
+
+
 def _stands_in(path):
     folder, file = os.path.split(path)
     folder = os.path.dirname(folder) if os.path.basename(folder) == "lib" else folder
@@ -140,6 +146,8 @@ def __getattr__(name):
     if found is None:
         _C.find_op(f"{name}::_")  # a plugin that provides the space may be waiting to be loaded
         found = _Space(name, f"{__name__}.{name}") if name in _spaces() else None
+    if found is None and name in _OF_PYTORCH:
+        return _Space(name, f"{__name__}.{name}")  # not kept: a plugin may bring it
     if found is None:
         raise _unknown(name)
     globals()[name] = found

@@ -1,8 +1,10 @@
 """adjoin.sparse: functions over sparse tensors: the ops of the registry whose names begin with ``sparse::``, and what is made of them."""
 
 from . import _C
+from ._tensor import _TYPES
 from .ops import _Space
 
+__path__ = []  # `import torch.sparse.semi_structured` asks the finder of _names
 _space = _Space("sparse", __name__)
 
 
@@ -103,6 +105,13 @@ def __getattr__(name):
         from . import _semi_structured
 
         return getattr(_semi_structured, name)
+    if name.endswith("Tensor"):
+        from . import _legacy
+
+        found = _legacy.sparse(name)
+        if found is not None:
+            globals()[name] = found
+            return found
     globals()[name] = found = getattr(_space, name)  # the next look-up is an ordinary one
     return found
 
@@ -111,6 +120,7 @@ def __dir__():
     return sorted(
         {
             *dir(_space),
+            *_TYPES.values(),
             "sum",
             "mm",
             "addmm",

@@ -287,7 +287,7 @@ def stub_of(module):
 
 def write(out, module):
     parts = module.__name__.split(".")[1:]
-    package = hasattr(module, "__path__") or module.__name__ == "adjoin"
+    package = bool(getattr(module, "__path__", ())) or module.__name__ == "adjoin"
     path = out.joinpath(*parts, "__init__.pyi") if package else out.joinpath(*parts).with_suffix(".pyi")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(stub_of(module).text(), encoding="utf-8")

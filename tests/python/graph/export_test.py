@@ -208,3 +208,17 @@ def test_the_calls_of_a_program_are_a_graph_of_fx():
     ]
     x = adjoin.randn(4, 3)
     assert program.graph_module(x).equal(net(x))
+
+
+def test_texts_go_with_a_program(tmp_path):
+    net = adjoin.nn.Linear(2, 1)
+    x = adjoin.ones(1, 2)
+    program = adjoin.export.export(net, (x,))
+    for file in (tmp_path / "program.pt2", io.BytesIO()):
+        adjoin.export.save(program, file, extra_files={"labels.txt": "cat\ndog", "export.json": "mine"})
+        if hasattr(file, "seek"):
+            file.seek(0)
+        found = {"labels.txt": "", "absent.txt": "as it was"}
+        again = adjoin.export.load(file, extra_files=found)
+        assert found == {"labels.txt": "cat\ndog", "export.json": "mine", "absent.txt": "as it was"}
+        assert again.module()(x).equal(net(x))

@@ -243,3 +243,46 @@ def test_a_report_counts_copies_to_the_host():
     assert copies == [
         {"op": "relu", "times": 2, "device": "cuda", "bytes": 64, "why": "no kernel", "how": "copies to cpu"}
     ]
+
+
+def test_what_modules_define_is_named_after_torch(tmp_path):
+    code = """
+    import copy, importlib, inspect, io, logging, pickle, sys
+    import adjoin
+    early = adjoin.nn.Linear if "late" in sys.argv else None
+    import adjoin.torch; adjoin.torch.install()
+    import torch
+    from torch.nn.modules.linear import Linear
+    assert Linear is torch.nn.Linear and early in (None, Linear) and torch.nn.modules.linear is sys.modules["torch.nn.modules.linear"]
+    homes = {
+        torch.nn.Linear: "torch.nn.modules.linear", torch.nn.Parameter: "torch.nn.parameter", torch.optim.SGD: "torch.optim.sgd",
+        torch.optim.lr_scheduler.StepLR: "torch.optim.lr_scheduler", torch.nn.init.ones_: "torch.nn.init",
+        torch.utils.data.DataLoader: "torch.utils.data.dataloader", torch.autograd.Function: "torch.autograd.function",
+    }
+    for one, home in homes.items():
+        assert one.__module__ == home and getattr(sys.modules[home], one.__name__) is one, (one, one.__module__)
+        assert inspect.getmodule(one) is sys.modules[home] and pickle.loads(pickle.dumps(one)) is one
+    assert (torch.jit.__name__, torch.nn.functional.__name__) == ("torch.jit", "torch.nn.functional")
+    assert repr(torch.nn.Linear) == "<class 'torch.nn.modules.linear.Linear'>"
+    assert importlib.import_module("torch.nn.modules.conv") is importlib.import_module("adjoin.nn.modules.conv")
+    file = io.BytesIO(); torch.save(torch.nn.Linear(2, 1), file)
+    assert b"ctorch.nn.modules.linear\\nLinear" in file.getvalue()
+    file.seek(0); assert type(torch.load(file, weights_only=False)) is Linear
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+        def forward(self, x):
+            return torch.nn.functional.softplus(self.layers(x))
+        def forwards(self):
+            pass
+    net, x = Net(), torch.ones(4, 2)
+    graph = torch.fx.symbolic_trace(net)  # layers of torch.nn are leaves, own functions are steps
+    assert [node.op for node in graph.graph.nodes] == ["placeholder", "call_module", "call_module", "call_function", "output"]
+    assert torch.equal(graph(x), net(x)) and "torch.nn.functional.softplus(" in graph.code
+    assert torch.equal(torch.jit.script(net)(x), net(x)) and torch.equal(torch.compile(net)(x), net(x))
+    print(type(net).__module__, torch.nn.LazyLinear.__module__)
+    """
+    for late in ([], ["late"]):
+        assert ok(run(tmp_path, code, *late)) == "__main__ torch.nn.modules.lazy\n"

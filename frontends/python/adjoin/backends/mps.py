@@ -7,3 +7,10 @@ def is_available():
 
 
 is_built = is_available
+
+
+def is_macos_or_newer(major, minor=0):
+    """Raises: it is asked of Metal's devices."""
+    raise RuntimeError(
+        f"is_macos_or_newer({major}, {minor}): no plugin provides Metal; ask backends.mps.is_available() first"
+    )

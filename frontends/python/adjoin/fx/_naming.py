@@ -10,6 +10,7 @@ import types
 import adjoin
 
 from .._aten import OpOverloadPacket
+from .._names import is_ours
 from .._op_overload import OpOverload
 
 __all__ = []
@@ -108,6 +109,7 @@ def _public_path(function):
     if not name:
         return None
     module = str(getattr(function, "__module__", "") or "adjoin")
+    module = "adjoin" + module.removeprefix("torch") if is_ours(module) and module.startswith("torch") else module
     for home in ("adjoin", "adjoin.nn.functional", "adjoin.linalg", "adjoin.special", "adjoin.fft", module):
         if _reached(f"{home}.{name}") is function:
             return f"{home}.{name}"

@@ -5,6 +5,7 @@ import types
 
 import adjoin
 
+from .._names import is_ours
 from .node import map_aggregate
 from .proxy import Proxy
 
@@ -90,7 +91,7 @@ def own_functions():
     for home in (adjoin.nn.functional, adjoin, adjoin.linalg, adjoin.nn.init):
         for name in dir(home):
             value = getattr(home, name, None) if name not in _ASK and not name.startswith("_") else None
-            if isinstance(value, types.FunctionType) and value.__module__.startswith(("adjoin", "torch")):
+            if isinstance(value, types.FunctionType) and is_ours(value.__module__):
                 found[id(value)] = value
     return found
 

@@ -22,8 +22,6 @@ class Parameter(adjoin.Tensor, metaclass=_ParameterMeta):
     Shares the memory of ``data``; requires grad unless told otherwise.
     """
 
-    __module__ = adjoin.__name__ + ".nn.parameter"  # programs look there for whose tensor it is
-
     # Operations treat a parameter as the tensor that it is, and give plain tensors.
     __torch_function__ = _C._disabled_torch_function_impl
 

@@ -14,7 +14,7 @@ import sys
 
 import adjoin
 
-from .. import version
+from .. import _names, version
 from ..torch_version import TorchVersion
 from . import _source
 
@@ -77,8 +77,7 @@ def install(old=None):
     adjoin._C.__path__ = []  # `import torch._C._functorch` asks the finder of _names
     for one in (adjoin.OutOfMemoryError, adjoin.OutOfRangeError, adjoin.DeviceMismatchError):
         one.__module__ = "torch"
-    if "adjoin.nn.parameter" in sys.modules:
-        adjoin.nn.Parameter.__module__ = adjoin.nn.Buffer.__module__ = "torch.nn.parameter"
+    _names.rename()
     if str(PATH) not in sys.path:
         sys.path.insert(0, str(PATH))
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]

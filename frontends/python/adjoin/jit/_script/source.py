@@ -6,6 +6,8 @@ import inspect
 import re
 import textwrap
 
+from ..._names import is_ours
+
 _SIGNATURE = re.compile(r"#\s*type:\s*(\(.*)")
 
 
@@ -44,7 +46,7 @@ class _Annotated(ast.NodeTransformer):
 @functools.lru_cache(maxsize=512)
 def comments_of(function):
     """{name: text} of the annotations that comments say; "return" is the result."""
-    if not hasattr(function, "__code__") or function.__module__ is None or function.__module__.startswith("adjoin."):
+    if not hasattr(function, "__code__") or function.__module__ is None or is_ours(function.__module__):
         return {}
     try:
         source, _ = inspect.getsourcelines(function)

@@ -6,6 +6,7 @@ import typing
 import adjoin
 
 from ... import jit
+from ..._names import is_ours
 from ...nn._functional import op as find_op
 from . import names
 from .errors import refuse
@@ -49,7 +50,7 @@ def special(compiler, node):
         return Static(f(name)) if name else Pending(f"$find_op({compiler.operand(node.args[0])})")
     if f is jit.is_scripting:
         return "true"
-    if getattr(f, "__name__", "") in names.FALSE and getattr(f, "__module__", "").startswith("adjoin"):
+    if getattr(f, "__name__", "") in names.FALSE and is_ours(getattr(f, "__module__", "")):
         return "false"
     if f is jit.annotate or f is typing.cast:
         return compiler.visit(node.args[1])

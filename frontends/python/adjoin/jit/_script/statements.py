@@ -6,6 +6,7 @@ import os
 
 import adjoin
 
+from ..._names import is_ours
 from . import names
 from .errors import Place, refuse
 from .expressions import BINARY, Expressions, Pending, Static
@@ -364,7 +365,7 @@ class Writer(Expressions):
         )
         if isinstance(known, Static):
             cls = known.value
-            scripted = isinstance(cls, type) and "__enter__" in vars(cls) and not cls.__module__.startswith("adjoin.")
+            scripted = isinstance(cls, type) and "__enter__" in vars(cls) and not is_ours(cls.__module__)
             return self.operand(call) if scripted and cls.__module__ not in _LIBRARY else None
         return (
             self.operand(call)

@@ -20,6 +20,8 @@ def like_forward(module):
     """What to do where a class has no forward, by what its own functions are called."""
     import difflib
 
-    own = [name for cls in type(module).__mro__ if cls.__module__.partition(".")[0] != "adjoin" for name in vars(cls)]
+    from ..._names import is_ours
+
+    own = [name for cls in type(module).__mro__ if not is_ours(cls.__module__) for name in vars(cls)]
     close = difflib.get_close_matches("forward", own, n=1)
     return f"rename {close[0]!r} to it" if close else "define forward(self, input)"

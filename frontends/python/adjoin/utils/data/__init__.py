@@ -1,5 +1,7 @@
 """adjoin.utils.data: data sets, samplers and the loader that makes batches of them."""
 
+import importlib
+
 from ..._hints import getattr_of
 from . import distributed  # noqa: F401
 from .collate import default_collate, default_convert  # noqa: F401
@@ -47,4 +49,10 @@ def get_worker_info():
     return worker.get_worker_info() if worker else None
 
 
-__getattr__ = getattr_of(__name__)
+_absent = getattr_of(__name__)
+
+
+def __getattr__(name):
+    if name == "_utils":
+        return importlib.import_module("._utils", __package__)
+    return _absent(name)

@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import types
 
+from ...._names import is_ours
 from ..kinds import hints_of
 from ..names import seen_by
 from ..source import source_of
@@ -87,7 +88,7 @@ class Types:
 
 
 def _is_ours(o):
-    return (getattr(o, "__module__", "") or "").partition(".")[0] == "adjoin"
+    return is_ours(getattr(o, "__module__", ""))
 
 
 def _said(function):

@@ -8,6 +8,7 @@ import types as python
 import adjoin
 
 from .... import jit
+from ...._names import is_ours
 from ....nn.modules.module import Module
 from .. import names
 from ..kinds import hints_of
@@ -75,7 +76,7 @@ class Calls:
         function = self.unit.python_of(function)
         if function is None or owner is not None and not isinstance(owner, type):
             return None
-        if given is not None and not (function.__module__ or "").startswith("adjoin."):
+        if given is not None and not is_ours(function.__module__):
             args, named = given
             try:
                 bound = inspect.signature(function).bind(*([None] if owner is not None else []), *args, **named)

@@ -8,6 +8,7 @@ import typing
 
 import adjoin
 
+from ...._names import is_ours
 from ....nn.modules.module import Module
 
 
@@ -126,7 +127,7 @@ def typed(annotation):
 
 
 def of_class(cls):
-    if cls.__module__ in ("builtins", "typing", "collections") or cls.__module__.startswith("adjoin."):
+    if cls.__module__ in ("builtins", "typing", "collections") or is_ours(cls.__module__):
         return None
     if issubclass(cls, enum.Enum):
         return Type("enum", (), cls)

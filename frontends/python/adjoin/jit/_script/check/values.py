@@ -7,6 +7,7 @@ import typing
 import adjoin
 
 from .... import jit
+from ...._names import is_ours
 from ....nn.modules.module import Module
 from ..errors import refuse
 from ..kinds import COMMON
@@ -155,7 +156,7 @@ class Values(Calls):
             for n in ast.walk(self.tree)
         )
         finds = getattr(self.owner, "__getattr__", None)
-        return asks or isinstance(finds, python.FunctionType) and not finds.__module__.startswith("adjoin.")
+        return asks or isinstance(finds, python.FunctionType) and not is_ours(finds.__module__)
 
     def sure(self, node, what):
         """The type of an expression that must not be None."""

@@ -3,6 +3,12 @@
 from .._worker import WorkerInfo, get_worker_info  # noqa: F401
 
 
+def __getattr__(name):
+    if name == "_worker_info":
+        return get_worker_info()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _generate_state(base_seed, worker_id):
     """Four numbers of 32 bits for a generator of NumPy's, others for each seed and worker."""
     import random

@@ -1,0 +1,1 @@
+"""adjoin._library: where packages look for parts of adjoin.library."""
