@@ -61,7 +61,10 @@ _BY_DIM = {
     "sum": "dim_IntList", "mean": "dim", "any": "dim", "all": "dim", "prod": "dim_int", "squeeze": "dim", "norm": "Scalar",
     "max": "dim", "min": "dim", "median": "dim", "logsumexp": "default",
 }  # fmt: skip
-_MORE = {"sort": ("stable",), "squeeze": ("dims",), "is_contiguous": ("memory_format",)}  # what they have beside those
+_MORE = {  # what they have beside those
+    "divide": ("Tensor_mode", "Scalar_mode"), "div": ("Tensor_mode", "Scalar_mode"), "sort": ("stable",), "squeeze": ("dims",),
+    "is_contiguous": ("memory_format",),
+}  # fmt: skip
 _ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}  # a number there is one that became a tensor
 _NUMBERLESS = {"maximum", "minimum", "atan2", "floor_divide", "logical_and", "logical_or", "logical_xor", "hypot"}
 # What of bodies is seen instead of an op that PyTorch has, too, but only above its dispatcher.

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import os
 
 import adjoin
@@ -337,8 +338,8 @@ class Writer(Expressions):
                 if item.optional_vars is not None:
                     self.put(item.optional_vars, entered)
                 self.inside.append(manager)
-            elif (on := self.grad_mode(item, node)) is not None:
-                self.lines.append(f"{self.indent}grad {on} {{")
+            elif (head := self.mode(item, node)) is not None:
+                self.lines.append(f"{self.indent}{head} {{")
                 self.indent += "  "
                 blocks += 1
         self.body(node.body)
@@ -377,21 +378,36 @@ class Writer(Expressions):
         for manager in reversed(self.inside[since:]):
             self.emit(f".__exit__({manager}, None, None, None)", node)
 
-    def grad_mode(self, item, node):
-        """Whether calls are recorded inside; None: the statement changes nothing in a program."""
+    def mode(self, item, node):
+        """The head of a block in which calls are recorded or not, or autocast; None: the statement changes nothing in a program."""
         call = item.context_expr
         made = self.visit(call.func) if isinstance(call, ast.Call) else None
         f = made.value if isinstance(made, Static) else None
         if f is adjoin.set_grad_enabled and call.args:
-            return self.operand(call.args[0])
+            return f"grad {self.operand(call.args[0])}"
         if isinstance(f, type) and f in _GRAD and not call.args:
-            return _GRAD[f]
+            return f"grad {_GRAD[f]}"
+        if isinstance(f, type) and issubclass(f, adjoin.autocast):
+            return self.autocast(f, call)
         if getattr(f, "__name__", "") == "record_function":
             return None
         return refuse(
             self.place, node, f"'with {ast.unparse(call)}' is not in the subset that is scripted",
-            "no_grad(), enable_grad(), set_grad_enabled(...) and scripted classes with __enter__ and __exit__ are",
+            "no_grad(), enable_grad(), set_grad_enabled(...), autocast(...) and scripted classes with __enter__ and __exit__ are",
         )  # fmt: skip
+
+    def autocast(self, cls, call):
+        """The head of a block under autocast; classes of one kind of device take no device."""
+        params = list(inspect.signature(cls).parameters)
+        given = {k: self.operand(v) for k, v in zip(params, call.args, strict=False)}
+        given.update((k.arg, self.operand(k.value)) for k in call.keywords)
+        if wrong := [k for k in given if k not in params] or (len(call.args) > len(params) and ["more"]):
+            refuse(self.place, call, f"autocast takes {', '.join(params)}, not {wrong[0]}")
+        device = given.get("device_type") if "device_type" in params else quoted(cls.__module__.split(".")[1])
+        if device is None:
+            refuse(self.place, call, "autocast wants the kind of device", 'write autocast("cpu")')
+        rest = given.get("enabled", "true"), given.get("dtype", "None"), given.get("cache_enabled", "None")
+        return f"autocast {', '.join([device, *rest])}"
 
     def constant_text(self, node):
         """A str that is known now: a literal, or an attribute of self that its class says."""
