@@ -71,3 +71,32 @@ def test_devices_that_are_not_there_cast_nothing():
 def test_what_autocast_does_not_take(given, wrong):
     with pytest.raises(RuntimeError, match=wrong):
         jit.CompilationUnit(f"def f(x):\n    with adjoin.autocast({given}):\n        return x\n")
+
+
+def asks_python(device):
+    try:  # which programs have not
+        return adjoin.is_autocast_enabled(device)
+    except TypeError:
+        return False
+
+
+def returns_first(x, n: int):
+    if jit.is_scripting():
+        if n > 2:
+            return x + n
+            asks_python("cpu")
+        for i in range(n):
+            if i == 1:
+                continue
+                asks_python("cpu")
+            x = x + 1
+        return x
+    if asks_python("cpu"):
+        x = x * 100
+    return x
+
+
+def test_what_is_not_reached_is_not_compiled():
+    program = jit.script(returns_first)
+    assert [program(adjoin.zeros(1), n).item() for n in (0, 1, 2, 3)] == [0, 1, 1, 3]
+    assert "asks_python" not in str(program.graph)

@@ -113,15 +113,15 @@ class Writer(Expressions):
         return ", ".join(out)
 
     def body(self, statements):
-        for s in statements:
-            self.statement(s)
+        """Writes statements up to one after which nothing is reached; was there one?"""
+        return any(self.statement(s) for s in statements)
 
     def statement(self, node):
         method = getattr(self, "do_" + type(node).__name__, None)
         if method is None:
             name = type(node).__name__.removesuffix("Def").lower()
             refuse(self.place, node, f"'{name}' is not in the subset that is scripted", _INSTEAD.get(type(node), ""))
-        method(node)
+        return method(node) is True  # nothing behind it is reached
 
     def do_Expr(self, node):
         if isinstance(node.value, ast.Constant):
@@ -242,13 +242,13 @@ class Writer(Expressions):
         decided = self.decided(node.test)
         if decided is not None:
             return self.body(node.body if decided else node.orelse)
-        test = self.operand(node.test)
+        test, other = self.operand(node.test), False
         with self.block(f"if {test}", node):
-            self.body(node.body)
+            one = self.body(node.body)
         if node.orelse:
             with self.block("else", node):
-                self.body(node.orelse)
-        return None
+                other = self.body(node.orelse)
+        return one and other
 
     def do_While(self, node):
         if node.orelse:
@@ -282,10 +282,12 @@ class Writer(Expressions):
     def do_Break(self, node):
         self.leave(self.loops[-1], node)
         self.emit("break", node)
+        return True
 
     def do_Continue(self, node):
         self.leave(self.loops[-1], node)
         self.emit("continue", node)
+        return True
 
     def loop_body(self, statements):
         self.loops.append(len(self.inside))
@@ -296,6 +298,7 @@ class Writer(Expressions):
         value = "None" if node.value is None else self.operand(node.value)
         self.leave(0, node)
         self.emit(f"return {value}", node)
+        return True
 
     def do_Delete(self, node):
         for target in node.targets:
@@ -319,6 +322,7 @@ class Writer(Expressions):
         else:
             refuse(self.place, node, "an exception's class is raised, or a call of it")
         self.emit(f"$raise({', '.join([quoted(kind), *args])})", node)
+        return True
 
     def do_Assert(self, node):
         test, fails = self.operand(node.test), self.temp()
