@@ -100,3 +100,16 @@ def test_what_is_not_reached_is_not_compiled():
     program = jit.script(returns_first)
     assert [program(adjoin.zeros(1), n).item() for n in (0, 1, 2, 3)] == [0, 1, 1, 3]
     assert "asks_python" not in str(program.graph)
+
+
+def shortened(x, shortcut: adjoin.Tensor | None = None):
+    if shortcut is None:
+        shortcut = x  # whose type nobody says
+    x = x * 2
+    x += shortcut
+    return x
+
+
+def test_a_default_that_is_replaced_is_none_no_more():
+    for given in ((adjoin.ones(1),), (adjoin.ones(1), adjoin.ones(1) * 5)):
+        assert jit.script(shortened)(*given).item() == shortened(*given).item()
