@@ -9,6 +9,15 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+Value by_name(const char* builtin, Machine& m, const Value& v) {
+  std::vector<Value> args{v};
+  Named none;
+  Call c{m, builtin, args, none};
+  return find_builtin(builtin)(c);
+}
+Value shown(Machine& m, const Value& v) { return by_name("repr", m, v); }
+Value cut(Machine& m, const Value& v) { return is<double>(v) ? by_name("int", m, v) : v; }
+
 // a + b: of numbers and tensors, or the method of a class.
 template <char op, const char* dunder, const char* swapped>
 Value binary(Call& c) {
@@ -32,23 +41,37 @@ Value binary(Call& c) {
         out += '%';
         continue;
       }
+      if (s[from] == '(')
+        raise_as("NotImplementedError", AJ_UNIMPLEMENTED,
+                 "'%(name)s' is not in the subset that is scripted; use an f-string");
       if (next >= parts.size()) type_error("not enough arguments for format string");
       const Value& v = parts[next++];
       std::string spec = s.substr(from, i - from);
+      const bool integral = std::string_view("diuxXo").find(s[i]) != std::string_view::npos;
+      if (s[i] == 'a' || spec.find('*') != spec.npos || (integral && spec.find('.') != spec.npos))
+        raise_as("NotImplementedError", AJ_UNIMPLEMENTED, "'%", spec, s.substr(i, 1),
+                 "' is not in the subset that is scripted; use an f-string");
       const bool left = spec.starts_with("-");
       if (left) spec.erase(0, 1);
       const bool plain = s[i] == 's' || s[i] == 'r';
       if (plain)
-        out += formatted(s[i] == 'r' ? Value(repr(v)) : Value(c.machine.text_of(v)),
+        out += formatted(s[i] == 'r' ? shown(c.machine, v) : Value(c.machine.text_of(v)),
                          (left           ? "<"
                           : spec.empty() ? ""
                                          : ">") +
                              spec,
                          "");
-      else if ((s[i] == 'd' || s[i] == 'i') && is<double>(v))
-        out += formatted(int64_t(std::get<double>(v)), (left ? "<" : "") + spec + "d", "");
+      else if (s[i] == 'c')
+        out +=
+            formatted(is<std::string>(v) && length(v) == 1 ? v : Value(character(whole(v, "%c"))),
+                      (left           ? "<"
+                       : spec.empty() ? ""
+                                      : ">") +
+                          spec,
+                      "");
       else
-        out += formatted(v, (left ? "<" : "") + spec + (s[i] == 'i' ? 'd' : s[i]), "");
+        out += formatted(s[i] == 'd' || s[i] == 'i' || s[i] == 'u' ? cut(c.machine, v) : v,
+                         (left ? "<" : "") + spec + (s[i] == 'i' || s[i] == 'u' ? 'd' : s[i]), "");
     }
     if (next < parts.size()) type_error("not all arguments converted during string formatting");
     return out;
@@ -65,6 +88,10 @@ Value assigned(Call& c) {
   if (List* l = in<List>(a); l && op == '+') {
     std::vector<Value> more = c.machine.items(b);
     l->items.insert(l->items.end(), more.begin(), more.end());
+    return a;
+  }
+  if (Dict* d = in<Dict>(a), *e = in<Dict>(b); d && e && op == '|') {
+    for (auto& [k, v] : std::vector(e->items)) d->set(k, v);
     return a;
   }
   if (List* l = in<List>(a); l && op == '*') {
@@ -113,7 +140,26 @@ Value no(Call& c) { return !c.machine.is_true(c.at(0)); }
 bool are_equal(Machine& m, const Value& a, const Value& b) {
   for (auto [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
     if (const Function* f = m.special(*x, "__eq__")) return m.is_true(m.run(*f, {*x, *y}, {}));
-  return equal(a, b);
+  if (!(holds<List>(a) || holds<Tuple>(a) || holds<Dict>(a)) || a.index() != b.index())
+    return equal(a, b);
+  // What stands inside may be of a class that says what is equal.
+  auto same = [&](const Value& x, const Value& y) {
+    return same_object(x, y) || are_equal(m, x, y);
+  };
+  if (Dict* d = in<Dict>(a), *e = in<Dict>(b); d) {
+    if (d->items.size() != e->items.size()) return false;
+    for (auto& [k, v] : std::vector(d->items)) {
+      Value* other = e->find(k);
+      if (!other || !same(v, Value(*other))) return false;
+    }
+    return true;
+  }
+  if (Tuple* t = in<Tuple>(a), *u = in<Tuple>(b); t && apart(*t, *u)) return false;
+  const std::vector<Value> x = items_of(a), y = items_of(b);
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); i++)
+    if (!same(x[i], y[i])) return false;
+  return true;
 }
 
 Value eq(Call& c) {
@@ -122,7 +168,7 @@ Value eq(Call& c) {
     if (const Function* f = c.machine.special(*x, "__eq__")) return c.machine.run(*f, {*x, *y}, {});
   if ((is<Tensor>(a) && (is<Tensor>(b) || is_number(b))) || (is<Tensor>(b) && is_number(a)))
     return call_named("eq", {a, b});
-  return equal(a, b);
+  return are_equal(c.machine, a, b);
 }
 Value ne(Call& c) {
   const Value &a = c.at(0), &b = c.at(1);
@@ -190,6 +236,8 @@ Value drop_item(Call& c) {
     }
   } else if (Dict* d = in<Dict>(c.at(0))) {
     if (!d->erase(c.at(1))) raise_as("KeyError", AJ_NOT_FOUND, repr(c.at(1)));
+  } else if (const Function* f = c.machine.special(c.at(0), "__delitem__")) {
+    c.machine.run(*f, {c.at(0), c.at(1)}, {});
   } else {
     type_error("'", type_name(c.at(0)), "' object doesn't support item deletion");
   }
@@ -278,8 +326,10 @@ Value op_value(Call& c) {
 
 Value fail(Call& c) {  // (kind, message...)
   std::string message;
-  for (size_t i = 1; i < c.args.size(); i++)
-    message += (i > 1 ? ", " : "") + c.machine.text_of(c.args[i]);
+  if (c.args.size() > 2)
+    message = repr(tuple({c.args.begin() + 1, c.args.end()}));
+  else if (c.args.size() == 2)
+    message = c.machine.text_of(c.args[1]);
   raise_as(str_of(c.at(0)), AJ_INVALID_ARGUMENT, message);
 }
 
@@ -291,7 +341,7 @@ Value joined(Call& c) {  // an f-string
 Value format(Call& c) {  // (value, conversion, spec)
   const Value& v = c.at(0);
   const std::string how = str_of(c.at(1)), spec = str_of(c.at(2));
-  if (how == "r") return formatted(repr(v), spec, "");
+  if (how == "r") return formatted(shown(c.machine, v), spec, "");
   if (how == "s") return formatted(c.machine.text_of(v), spec, "");
   return formatted(v, spec, c.machine.text_of(v));
 }
@@ -306,6 +356,7 @@ bool is_of(const Value& v, const Kind& k) {
   if (n == "Optional") return is<None>(v) || k.of.empty() || is_of(v, k.of[0]);
   if (n == "Union")
     return std::any_of(k.of.begin(), k.of.end(), [&](const Kind& one) { return is_of(v, one); });
+  if (n == "int") return is_whole(v);
   if (n == "float") return is<double>(v);
   if (n == "complex") return is<std::complex<double>>(v);
   if (n == "device") return is<DLDevice>(v);

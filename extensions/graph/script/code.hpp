@@ -27,9 +27,10 @@ struct Instruction;
 using Code = std::vector<Instruction>;
 
 // `each` walks over argument 0; `test` has a condition's block and a body; `grad` sets whether
-// calls are recorded in its block.
+// calls are recorded in its block; `cast` is an autocast: device, enabled, dtype or None, and
+// whether casts are kept or None.
 struct Instruction {
-  enum class What { call, branch, test, each, grad, leave, next, give };
+  enum class What { call, branch, test, each, grad, cast, leave, next, give };
   What what = What::call;
   std::string name;  // of what is called: "add", "$len" (a builtin), ".append" (a method), "fn:f"
   std::vector<Operand> args;

@@ -92,7 +92,7 @@ aj_value boxed(const Value& v, const Unit* u, int depth) {
       items.emplace_back(t->named->fields[i]);
       items.push_back(t->items[i]);
     }
-    return box(AJ_VALUE_NAMED, t->named->type, items, u, depth);
+    return box(AJ_VALUE_NAMED, t->named->written(), items, u, depth);
   }
   if (auto* d = in<Dict>(v)) {
     for (auto& [k, x] : d->items) items.push_back(k), items.push_back(x);

@@ -2,6 +2,7 @@
 // of Python's numbers.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iostream>
 #include <mutex>
 #include <numeric>
@@ -59,17 +60,36 @@ Value zip(Call& c) {
 Value to_int(Call& c) {
   c.most(2);
   if (c.args.empty()) return int64_t(0);
+  if (const Function* f = c.machine.special(c.at(0), "__int__"))
+    return c.machine.run(*f, {c.at(0)}, {});
   const Value& v = c.at(0);
   if (auto* s = std::get_if<std::string>(&v)) {
-    const int base = c.args.size() > 1 ? int(whole(c.at(1), "int")) : 10;
+    const Value* said = c.find(1, "base");
+    int base = said ? int(whole(*said, "int")) : 10;
+    if (base != 0 && (base < 2 || base > 36))
+      value_error("int() base must be >= 2 and <= 36, or 0");
     size_t from = s->find_first_not_of(" \t\n"), to = s->find_last_not_of(" \t\n");
     std::string digits = from == s->npos ? "" : s->substr(from, to - from + 1);
-    if (digits.starts_with("+")) digits.erase(0, 1);
+    const bool minus = digits.starts_with("-");
+    if (minus || digits.starts_with("+")) digits.erase(0, 1);
+    static constexpr std::pair<char, int> marks[] = {{'x', 16}, {'o', 8}, {'b', 2}};
+    for (auto [mark, of] : marks)
+      if (digits.size() > 2 && digits[0] == '0' && (digits[1] | 32) == mark &&
+          (base == of || !base))
+        base = of, digits.erase(0, 2);
+    if (!base)
+      base = digits.size() > 1 && digits[0] == '0' && digits.find_first_not_of('0') != digits.npos
+                 ? 37
+                 : 10;
+    if (base == 37 || digits.starts_with("-") || digits.starts_with("+"))
+      digits.clear();  // 017, +-1
+    if (minus && !digits.empty()) digits.insert(0, 1, '-');
     int64_t i = 0;
     const char* end = digits.data() + digits.size();
     auto read = std::from_chars(digits.data(), end, i, base);
     if (digits.empty() || read.ptr != end || read.ec != std::errc())
-      value_error("invalid literal for int() with base ", base, ": ", repr(v));
+      value_error("invalid literal for int() with base ", said ? int(whole(*said, "int")) : 10,
+                  ": ", repr(v));
     return i;
   }
   if (is_whole(v)) return whole(v, "int");
@@ -85,12 +105,19 @@ Value to_int(Call& c) {
 
 Value to_float(Call& c) {
   if (c.args.empty()) return 0.0;
+  if (const Function* f = c.machine.special(c.at(0), "__float__"))
+    return c.machine.run(*f, {c.at(0)}, {});
   if (auto* s = std::get_if<std::string>(&c.at(0))) {
     size_t from = s->find_first_not_of(" \t\n"), to = s->find_last_not_of(" \t\n");
     std::string t = from == s->npos ? "" : s->substr(from, to - from + 1);
-    if (t.starts_with("+")) t.erase(0, 1);
+    if (t.starts_with("+") && !t.starts_with("+-")) t.erase(0, 1);
     double d = 0;
     auto read = std::from_chars(t.data(), t.data() + t.size(), d);
+    if (read.ec == std::errc::result_out_of_range && read.ptr == t.data() + t.size()) {
+      const size_t e = t.find_first_of("eE"), first = t.find_first_of("123456789.");
+      const bool small = e != t.npos ? t[e + 1] == '-' : t[first] == '.';
+      return std::copysign(small ? 0.0 : INFINITY, t[0] == '-' ? -1.0 : 1.0);
+    }
     if (t.empty() || read.ptr != t.data() + t.size())
       value_error("could not convert string to float: ", repr(c.at(0)));
     return d;
@@ -133,6 +160,7 @@ Value to_dict(Call& c) {
 
 Value absolute(Call& c) {
   const Value& v = c.at(0);
+  if (const Function* f = c.machine.special(v, "__abs__")) return c.machine.run(*f, {v}, {});
   if (is<Tensor>(v)) return call_named("abs", {v});
   if (is<double>(v)) return std::fabs(std::get<double>(v));
   if (is<std::complex<double>>(v)) return std::abs(std::get<std::complex<double>>(v));
@@ -168,6 +196,7 @@ Value min(Call& c) { return extreme(c, true); }
 Value max(Call& c) { return extreme(c, false); }
 
 Value sum(Call& c) {
+  c.most(2);
   const Value* from = c.find(1, "start");
   Value total = from ? *from : Value(int64_t(0));
   for (const Value& v : c.machine.items(c.at(0))) {
@@ -207,6 +236,41 @@ Value reversed(Call& c) {
   return list(std::move(out));
 }
 
+// To a multiple of a power of ten, to the even one where two are as near.
+Value tens(int64_t i, int64_t n) {
+  constexpr int64_t kMost = 1'000'000'000'000'000'000;
+  if (n > 18) {
+    const bool up = n == 19 && (i > 5 * kMost || i < -5 * kMost);
+    return up ? arithmetic('*', kMost, int64_t(10)) : Value(int64_t(0));
+  }
+  int64_t by = 1;
+  for (int64_t k = 0; k < n; k++) by *= 10;
+  int64_t q = i / by;
+  const int64_t rest = std::abs(i % by), half = by / 2;
+  if (n && (rest > half || (rest == half && q % 2))) q += i < 0 ? -1 : 1;
+  return arithmetic('*', q, by);
+}
+double tens(double d, int64_t n) {
+  char room[64];
+  auto written = [&](int digits) {  // behind the first one
+    const auto how = std::chars_format::scientific;
+    return std::to_chars(room, room + sizeof room, std::fabs(d), how, digits).ptr;
+  };
+  *written(40) = 0;
+  const char* e = std::strchr(room, 'e');
+  const int64_t digits = std::atoi(e + 1) - n;
+  double out = 0;
+  if (d == 0 || digits > 40) return d;
+  if (digits >= 0) {
+    std::from_chars(room, written(int(digits)), out);
+  } else if (digits == -1 && std::string_view(room, size_t(e - room)) >
+                                 "5.0000000000000000000000000000000000000000") {
+    const std::string one = "1e" + text(n);
+    std::from_chars(one.data(), one.data() + one.size(), out);
+  }
+  return std::copysign(out, d);
+}
+
 // To even where it is halfway, judged by the decimal digits, as CPython does.
 Value round(Call& c) {
   const Value& v = c.at(0);
@@ -222,12 +286,10 @@ Value round(Call& c) {
   const int64_t n = whole(*digits, "round");
   if (is_whole(v) && n >= 0) return whole(v, "round");
   const double d = real(v, "round");
-  if (n > 30 || !std::isfinite(d)) return v;
-  if (n < 0) {
-    const double by = std::pow(10.0, double(-n)), r = std::nearbyint(d / by) * by;
-    return is_whole(v) ? Value(int64_t(r)) : Value(r);
-  }
-  char room[400];
+  if (is_whole(v)) return tens(whole(v, "round"), -n);
+  if (n > 323 || !std::isfinite(d)) return v;
+  if (n < 0) return tens(d, -n);
+  char room[700];
   const char* end =
       std::to_chars(room, room + sizeof room, d, std::chars_format::fixed, int(n)).ptr;
   double out = d;
@@ -238,7 +300,19 @@ Value round(Call& c) {
 Value div_mod(Call& c) {
   return tuple({arithmetic('f', c.at(0), c.at(1)), arithmetic('%', c.at(0), c.at(1))});
 }
-Value power(Call& c) { return arithmetic('^', c.at(0), c.at(1)); }
+Value power(Call& c) {
+  c.most(3);
+  if (c.args.size() < 3 || is<None>(c.at(2))) return arithmetic('^', c.at(0), c.at(1));
+  int64_t a = whole(c.at(0), "pow"), n = whole(c.at(1), "pow");
+  const int64_t by = whole(c.at(2), "pow");
+  if (!by) value_error("pow() 3rd argument cannot be 0");
+  if (n < 0)
+    value_error("pow(): a negative power with a modulus is not in the subset that is scripted");
+  __int128 out = 1, factor = a % by;
+  for (; n; n >>= 1, factor = factor * factor % by)
+    if (n & 1) out = out * factor % by;
+  return arithmetic('%', int64_t(out % by), by);
+}
 
 Value ord(Call& c) {
   const std::string s = str_of(c.at(0));
@@ -250,21 +324,7 @@ Value ord(Call& c) {
   for (size_t i = 1; i < s.size(); i++) code = code << 6 | (byte(i) & 0x3f);
   return code;
 }
-Value chr(Call& c) {
-  const int64_t i = whole(c.at(0), "chr");
-  if (i < 0 || i > 0x10ffff) value_error("chr() arg not in range(0x110000)");
-  std::string s;
-  if (i < 0x80)
-    s += char(i);
-  else if (i < 0x800)
-    s += char(0xc0 | i >> 6), s += char(0x80 | (i & 63));
-  else if (i < 0x10000)
-    s += char(0xe0 | i >> 12), s += char(0x80 | (i >> 6 & 63)), s += char(0x80 | (i & 63));
-  else
-    s += char(0xf0 | i >> 18), s += char(0x80 | (i >> 12 & 63)), s += char(0x80 | (i >> 6 & 63)),
-        s += char(0x80 | (i & 63));
-  return s;
-}
+Value chr(Call& c) { return character(whole(c.at(0), "chr")); }
 Value based(Call& c) {  // hex, bin, oct
   const std::string who = c.who;
   const Value i = whole(c.at(0), who.c_str());
@@ -317,7 +377,8 @@ double logarithm(double x) {
   return std::log(x);
 }
 Value log(Call& c) {
-  if (c.args.size() == 2) return logarithm(real(c.at(0), "log")) / logarithm(real(c.at(1), "log"));
+  if (c.args.size() == 2)
+    return arithmetic('/', logarithm(real(c.at(0), "log")), logarithm(real(c.at(1), "log")));
   return logarithm(real(c.at(0), "log"));
 }
 template <int mode>
@@ -331,16 +392,28 @@ Value rounded(Call& c) {
 }
 template <double (*f)(double, double)>
 Value math2(Call& c) {
-  return f(real(c.at(0), c.who), real(c.at(1), c.who));
+  c.most(2);
+  const double x = real(c.at(0), c.who), y = real(c.at(1), c.who), out = f(x, y);
+  if (std::isnan(out) && !std::isnan(x) && !std::isnan(y)) value_error("math domain error");
+  if (std::isinf(out) && std::isfinite(x) && std::isfinite(y)) {
+    if (x == 0) value_error("math domain error");
+    raise_as("OverflowError", AJ_OUT_OF_RANGE, "math range error");
+  }
+  return out;
 }
 double two(double x) { return std::log2(x > 0 ? x : NAN); }
 double ten(double x) { return std::log10(x > 0 ? x : NAN); }
+double hypotenuse(double x, double y) { return double(std::hypot(static_cast<long double>(x), y)); }
 double radians(double x) { return x * (M_PI / 180); }
 double degrees(double x) { return x * (180 / M_PI); }
 Value is_nan(Call& c) { return bool(std::isnan(real(c.at(0), "isnan"))); }
 Value is_inf(Call& c) { return bool(std::isinf(real(c.at(0), "isinf"))); }
 Value is_finite(Call& c) { return bool(std::isfinite(real(c.at(0), "isfinite"))); }
-Value gcd(Call& c) { return int64_t(std::gcd(whole(c.at(0), "gcd"), whole(c.at(1), "gcd"))); }
+Value gcd(Call& c) {
+  int64_t out = 0;
+  for (const Value& v : c.args) out = std::gcd(out, whole(v, "gcd"));
+  return out;
+}
 Value factorial(Call& c) {
   const int64_t n = whole(c.at(0), "factorial");
   if (n < 0) value_error("factorial() not defined for negative values");
@@ -349,7 +422,8 @@ Value factorial(Call& c) {
   return out;
 }
 Value product(Call& c) {
-  Value out = int64_t(1);
+  const Value* start = c.find(SIZE_MAX, "start");
+  Value out = start ? *start : Value(int64_t(1));
   for (const Value& v : c.machine.items(c.at(0))) out = arithmetic('*', out, v);
   return out;
 }
@@ -363,6 +437,25 @@ Value make_tensor(Call& c) {
 Value is_tensor(Call& c) { return is<Tensor>(c.at(0)); }
 Value default_dtype(Call&) { return core().default_dtype(); }
 Value grad_enabled(Call&) { return autograd().grad_mode() != 0; }
+
+// What autocast does in this thread on a kind of device; "cuda" where none is said.
+aj_autocast autocast_of(Call& c) {
+  const Value* v = c.find(0, "device_type");
+  const std::string name = v ? str_of(*v) : "cuda";
+  int32_t kind = 0;
+  aj_autocast now{};
+  now.struct_size = sizeof now;
+  if (aj_status* s = core().device_find(str(name), &kind))
+    core().status_free(s);  // a device that is not there casts nothing
+  else
+    check(dispatch().autocast(kind, &now, nullptr));
+  return now;
+}
+Value autocast_enabled(Call& c) { return autocast_of(c).enabled != 0; }
+Value autocast_dtype(Call& c) {
+  const aj_autocast now = autocast_of(c);
+  return now.dtype.bits ? now.dtype : DLDataType{kDLFloat, 16, 1};
+}
 Value make_device(Call& c) {
   if (is<DLDevice>(c.at(0))) return c.at(0);
   std::string name = str_of(c.at(0));
@@ -457,6 +550,10 @@ constexpr Entry functions[] = {
     {"math.gamma", math<std::tgamma>},
     {"math.lgamma", math<std::lgamma>},
     {"math.fabs", math<std::fabs>},
+    {"math.asinh", math<std::asinh>},
+    {"math.acosh", math<std::acosh>},
+    {"math.atanh", math<std::atanh>},
+    {"math.remainder", math2<std::remainder>},
     {"math.radians", math<radians>},
     {"math.degrees", math<degrees>},
     {"math.floor", rounded<-1>},
@@ -465,7 +562,7 @@ constexpr Entry functions[] = {
     {"math.pow", math2<std::pow>},
     {"math.atan2", math2<std::atan2>},
     {"math.fmod", math2<std::fmod>},
-    {"math.hypot", math2<std::hypot>},
+    {"math.hypot", math2<hypotenuse>},
     {"math.copysign", math2<std::copysign>},
     {"math.isnan", is_nan},
     {"math.isinf", is_inf},
@@ -476,6 +573,8 @@ constexpr Entry functions[] = {
     {"tensor", make_tensor},
     {"is_tensor", is_tensor},
     {"is_grad_enabled", grad_enabled},
+    {"autocast_enabled", autocast_enabled},
+    {"autocast_dtype", autocast_dtype},
     {"get_default_dtype", default_dtype},
     {"device", make_device},
     {"numel", numel},
@@ -489,6 +588,21 @@ Builtin find_function(std::string_view name) {
   for (const Entry& e : functions)
     if (e.name == name) return e.run;
   return nullptr;
+}
+
+std::string character(int64_t i) {
+  if (i < 0 || i > 0x10ffff) value_error("chr() arg not in range(0x110000)");
+  std::string s;
+  if (i < 0x80)
+    s += char(i);
+  else if (i < 0x800)
+    s += char(0xc0 | i >> 6), s += char(0x80 | (i & 63));
+  else if (i < 0x10000)
+    s += char(0xe0 | i >> 12), s += char(0x80 | (i >> 6 & 63)), s += char(0x80 | (i & 63));
+  else
+    s += char(0xf0 | i >> 18), s += char(0x80 | (i >> 12 & 63)), s += char(0x80 | (i >> 6 & 63)),
+        s += char(0x80 | (i & 63));
+  return s;
 }
 
 void print_to(aj_script_print print, void* self) {

@@ -105,6 +105,11 @@ bool admit(Value& v, const Kind& k) {
       return true;
     });
   if (n == "Tensor") return is<Tensor>(v);
+  // A tensor without dimensions is a number where one is asked for.
+  auto* t = std::get_if<Tensor>(&v);
+  if (t && (n == "int" || n == "float") && !t->ndim() && !t->is_complex() &&
+      (n == "float" || !t->is_floating_point()))
+    v = n == "int" ? Value(whole(v, "int")) : Value(real(v, "float"));
   if (n == "int") return is<int64_t>(v) || is<bool>(v);
   if (n == "bool") return is<bool>(v);
   if (n == "str") return is<std::string>(v);

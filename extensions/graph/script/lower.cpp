@@ -82,7 +82,7 @@ class Lower {
       if (t->named) {
         name = "$named";
         std::vector<Value> fields(t->named->fields.begin(), t->named->fields.end());
-        parts.push_back(text_of(t->named->type));
+        parts.push_back(text_of(t->named->written()));
         Operand all;
         all.constant = tuple(std::move(fields));
         parts.push_back(std::move(all));

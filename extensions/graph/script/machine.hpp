@@ -102,5 +102,6 @@ Tensor tensor_of(const Value& data, const Value* dtype, const Value* device);
 Value tensor_items(const Tensor& t);  // tolist
 Value converted(const Value& t, const Value& dtype, const Value& place = None{});
 std::string formatted(const Value& v, std::string_view spec, std::string_view text);
+std::string character(int64_t code);  // chr
 
 }  // namespace adjoin::graph::script

@@ -59,7 +59,15 @@ Value list_reverse(Call& c) {
 Value list_sort(Call& c) { return items_in(c) = items_of(find_builtin("sorted")(c)), None{}; }
 Value index_in(Call& c) {
   std::vector<Value> all = items_of(c.at(0));
-  for (size_t i = 0; i < all.size(); i++)
+  const int64_t n = int64_t(all.size());
+  auto at = [&](size_t arg, int64_t none) {
+    if (c.args.size() <= arg) return none;
+    const int64_t k = whole(c.at(arg), "index");
+    return std::clamp<int64_t>(k < 0 ? k + n : k, 0, n);
+  };
+  c.most(4);
+  const size_t end = size_t(at(3, n));
+  for (size_t i = size_t(at(2, 0)); i < end; i++)
     if (matches(c.machine, all[i], c.at(1))) return int64_t(i);
   value_error(repr(c.at(1)), " is not in ", type_name(c.at(0)));
 }
@@ -82,9 +90,12 @@ Value named_dict(Call& c) {
 Value named_replace(Call& c) {
   Tuple* t = in<Tuple>(c.at(0));
   std::vector<Value> all = t->items;
-  for (auto& [name, v] : c.named)
+  for (auto& [name, v] : c.named) {
+    bool found = false;
     for (size_t i = 0; t->named && i < all.size(); i++)
-      if (t->named->fields[i] == name) all[i] = v;
+      if (t->named->fields[i] == name) all[i] = v, found = true;
+    if (!found) value_error("Got unexpected field names: ['", name, "']");
+  }
   return tuple(std::move(all), t->named);
 }
 

@@ -1,4 +1,5 @@
 // extensions/graph/script/numbers.cpp: Python's arithmetic of numbers; that of tensors is the ops'.
+#include <bit>
 #include <cmath>
 
 #include "machine.hpp"
@@ -48,6 +49,60 @@ void divide(double a, double b, double* floor, double* rest) {
   *rest = mod;
 }
 
+// a / b, rounded once: both may have more bits than a double.
+double quotient(int64_t a, int64_t b) {
+  constexpr int64_t kExact = int64_t(1) << 53;
+  if (!b) by_zero("division");
+  if (a >= -kExact && a <= kExact && b >= -kExact && b <= kExact) return double(a) / double(b);
+  const uint64_t x = a < 0 ? -uint64_t(a) : uint64_t(a), y = b < 0 ? -uint64_t(b) : uint64_t(b);
+  const int shift = std::max(0, 56 - int(std::bit_width(x)) + int(std::bit_width(y)));
+  const unsigned __int128 wide = static_cast<unsigned __int128>(x) << shift;
+  const uint64_t q = uint64_t(wide / y) | (wide % y != 0);
+  const double out = std::ldexp(double(q), -shift);
+  return (a < 0) != (b < 0) ? -out : out;
+}
+
+using Complex = std::complex<double>;
+
+// Quotients and powers of complex numbers as CPython computes them.
+Complex quotient(Complex a, Complex b) {
+  if (b == 0.0) by_zero("complex division");
+  if (std::isnan(b.real()) || std::isnan(b.imag())) return {NAN, NAN};
+  if (std::fabs(b.real()) >= std::fabs(b.imag())) {
+    const double ratio = b.imag() / b.real(), by = b.real() + b.imag() * ratio;
+    return {(a.real() + a.imag() * ratio) / by, (a.imag() - a.real() * ratio) / by};
+  }
+  const double ratio = b.real() / b.imag(), by = b.real() * ratio + b.imag();
+  return {(a.real() * ratio + a.imag()) / by, (a.imag() * ratio - a.real()) / by};
+}
+Complex product(Complex a, Complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+Complex power(Complex a, Complex b) {
+  if (b.imag() == 0 && std::floor(b.real()) == b.real() && std::fabs(b.real()) <= 100) {
+    Complex out(1, 0), square = a;
+    for (int n = int(std::fabs(b.real())), bit = 1; bit <= n; bit <<= 1) {
+      if (n & bit) out = product(out, square);
+      square = product(square, square);
+    }
+    return b.real() > 0 ? out : quotient(Complex(1, 0), out);
+  }
+  if (a == 0.0) {
+    if (b.imag() != 0 || b.real() < 0) by_zero("0.0 to a negative or complex power: division");
+    return 0.0;
+  }
+  const double size = std::hypot(a.real(), a.imag()), angle = std::atan2(a.imag(), a.real());
+  double length = std::pow(size, b.real()), phase = angle * b.real();
+  if (b.imag() != 0) {
+    length /= std::exp(angle * b.imag());
+    phase += b.imag() * std::log(size);
+  }
+  const Complex out(length * std::cos(phase), length * std::sin(phase));
+  if (std::isinf(out.real()) || std::isinf(out.imag()))
+    raise_as("OverflowError", AJ_OUT_OF_RANGE, "complex exponentiation");
+  return out;
+}
+
 Value power(int64_t a, int64_t n) {
   if (n < 0) {
     if (!a) by_zero("0.0 cannot be raised to a negative power: division");
@@ -75,8 +130,7 @@ Value of_wholes(char op, int64_t a, int64_t b) {
       if (__builtin_mul_overflow(a, b, &out)) too_large();
       return out;
     case '/':
-      if (!b) by_zero("division");
-      return double(a) / double(b);
+      return quotient(a, b);
     case 'f':
       return floor_of(a, b);
     case '%':
@@ -118,9 +172,10 @@ Value of_reals(char op, double a, double b) {
       divide(a, b, &floor, &rest);
       return rest;
     default:
-      if (a == 0 && b < 0) by_zero("0.0 cannot be raised to a negative power: division");
-      if (a < 0 && std::isfinite(b) && std::trunc(b) != b)
-        return std::pow(std::complex<double>(a), b);
+      if (a == 0 && b < 0 && std::isfinite(b))
+        by_zero("0.0 cannot be raised to a negative power: division");
+      if (a < 0 && std::isfinite(a) && std::isfinite(b) && std::trunc(b) != b)
+        return power(Complex(a), Complex(b));
       const double out = std::pow(a, b);
       if (std::isinf(out) && std::isfinite(a) && std::isfinite(b))
         raise_as("OverflowError", AJ_OUT_OF_RANGE, "(34, 'Numerical result out of range')");
@@ -135,12 +190,11 @@ Value of_complexes(char op, std::complex<double> a, std::complex<double> b) {
     case '-':
       return a - b;
     case '*':
-      return a * b;
+      return product(a, b);
     case '/':
-      if (b == 0.0) by_zero("complex division");
-      return a / b;
+      return quotient(a, b);
     default:
-      return std::pow(a, b);
+      return power(a, b);
   }
 }
 

@@ -20,6 +20,44 @@ class GradMode {
   int32_t before_;
 };
 
+// Autocast as long as it lives. A device that is not there casts nothing.
+class Autocast {
+ public:
+  Autocast(const std::string& device, bool enabled, const Value& dtype, const Value& keep) {
+    int32_t devices = 0;
+    if (!found(core().device_find(str(device), &kind_))) {
+      kind_ = kDLCPU;
+      enabled = false;
+    } else if (enabled) {
+      enabled = found(core().device_count(kind_, &devices)) && devices;
+    }
+    before_.struct_size = sizeof before_;
+    check(dispatch().autocast(kind_, &before_, nullptr));
+    aj_autocast next = before_;
+    if (device == view_of(core().device_name(kind_))) next.enabled = enabled;
+    if (auto* d = std::get_if<DLDataType>(&dtype)) {
+      if (d->bits == 16 && (d->code == kDLFloat || d->code == kDLBfloat))
+        next.dtype = *d;
+      else
+        next.enabled = false;
+    }
+    if (!is<None>(keep)) next.keep = truth(keep);
+    next.depth++;
+    check(dispatch().autocast(kind_, nullptr, &next));
+  }
+  ~Autocast() { found(dispatch().autocast(kind_, nullptr, &before_)); }
+  Autocast(const Autocast&) = delete;
+
+ private:
+  static bool found(aj_status* s) {
+    if (s) core().status_free(s);
+    return !s;
+  }
+
+  int32_t kind_ = kDLCPU;
+  aj_autocast before_{};
+};
+
 // Operators that numbers have without a call: the commonest ones of loops.
 struct Quick {
   Builtin copy = find_builtin("copy"), lt = find_builtin("lt"), le = find_builtin("le"),
@@ -92,6 +130,11 @@ Machine::Flow Machine::step(const Instruction& i, Frame& frame) try {
       return each(i, frame);
     case Instruction::What::grad: {
       GradMode mode(is_true(read(i.args[0], frame)));
+      return code(i.blocks[0], frame);
+    }
+    case Instruction::What::cast: {
+      Autocast casts(str_of(read(i.args[0], frame)), is_true(read(i.args[1], frame)),
+                     read(i.args[2], frame), read(i.args[3], frame));
       return code(i.blocks[0], frame);
     }
     case Instruction::What::leave:

@@ -8,12 +8,26 @@
 namespace adjoin::graph::script {
 namespace {
 
+// The bytes of a character that repr() escapes: other spaces, ends of lines, marks that nobody
+// sees.
+size_t unseen(std::string_view s) {
+  auto at = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : 0; };
+  if (at(0) == 0xc2) return at(1) <= 0xa0 || at(1) == 0xad ? 2 : 0;
+  const bool general =
+      at(0) == 0xe2 && at(1) == 0x80 && (at(2) <= 0x8f || (at(2) >= 0xa8 && at(2) <= 0xaf));
+  const bool more = at(0) == 0xe2 && at(1) == 0x81 && at(2) >= 0x9f && at(2) <= 0xaf;
+  const bool wide = s.starts_with("\xe3\x80\x80") || s.starts_with("\xef\xbb\xbf") ||
+                    s.starts_with("\xe1\x9a\x80");
+  return general || more || wide ? 3 : 0;
+}
+
 std::string quoted(const std::string& s) {
   const bool twice = s.find('\'') != s.npos && s.find('"') == s.npos;
   const char mark = twice ? '"' : '\'';
   std::string out(1, mark);
   constexpr char digits[] = "0123456789abcdef";
-  for (char c : s) {
+  for (size_t i = 0; i < s.size(); i++) {
+    const char c = s[i];
     if (c == mark || c == '\\')
       (out += '\\') += c;
     else if (c == '\n')
@@ -24,8 +38,17 @@ std::string quoted(const std::string& s) {
       out += "\\r";
     else if (uint8_t(c) < 32 || c == 127)
       ((out += "\\x") += digits[uint8_t(c) >> 4]) += digits[c & 15];
-    else
+    else if (size_t n = unseen(std::string_view(s).substr(i)); n == 2) {
+      ((out += "\\x") += digits[uint8_t(s[i + 1]) >> 4]) += digits[s[i + 1] & 15];
+      i += 1;
+    } else if (n == 3) {
+      const int code = (c & 15) << 12 | (s[i + 1] & 63) << 6 | (s[i + 2] & 63);
+      out += "\\u";
+      for (int shift = 12; shift >= 0; shift -= 4) out += digits[code >> shift & 15];
+      i += 2;
+    } else {
       out += c;
+    }
   }
   return out + mark;
 }
@@ -108,6 +131,9 @@ std::string repr(const Value& v, bool bits) {
   if (auto* t = std::get_if<Tensor>(&v)) return tensor_text(*t, bits);
   if (auto* l = in<List>(v)) return "[" + joined(l->items, bits) + "]";
   if (auto* t = in<Tuple>(v)) {
+    if (t->named && t->named->enumerated && t->items.size() == 2)
+      return "<" + t->named->type + "." + str_of(t->items[0]) + ": " + repr(t->items[1], bits) +
+             ">";
     if (!t->named) return "(" + joined(t->items, bits) + (t->items.size() == 1 ? ",)" : ")");
     std::string out = t->named->type + "(";
     for (size_t i = 0; i < t->items.size(); i++)
@@ -135,6 +161,8 @@ std::string repr(const Value& v, bool bits) {
 
 std::string str_of(const Value& v) {
   if (auto* s = std::get_if<std::string>(&v)) return *s;
+  if (auto* t = in<Tuple>(v); t && t->named && t->named->enumerated && !t->items.empty())
+    return t->named->type + "." + str_of(t->items[0]);
   if (auto* d = std::get_if<DLDevice>(&v)) {
     std::string name(view_of(core().device_name(d->device_type)));
     return name == "cpu" && d->device_id == 0 ? name : text(name, ":", d->device_id);

@@ -140,6 +140,17 @@ Value nonzero(Call& c) {
   Value found = call_named(".nonzero", {c.at(0)});
   return as_tuple && truth(*as_tuple) ? call_named(".unbind", {found, int64_t(1)}) : found;
 }
+// unique and unique_consecutive give what was asked for: a tensor, or several.
+Value unique(Call& c) {
+  const std::string name = std::string(".") + c.who;
+  const size_t first = name == ".unique" ? 2 : 1;
+  std::vector<Value> found = items_of(call_named(name.c_str(), c.args, c.named)), out{found[0]};
+  const Value *inverse = c.find(first, "return_inverse"),
+              *counts = c.find(first + 1, "return_counts");
+  if (inverse && truth(*inverse)) out.push_back(found[1]);
+  if (counts && truth(*counts)) out.push_back(found[2]);
+  return out.size() == 1 ? out[0] : tuple(std::move(out));
+}
 Value fill(Call& c) { return call_named("fill_", c.args); }
 // squeeze_ and its kin: the tensor itself takes the shape and strides of a view.
 Value take_view(Call& c) {
@@ -213,6 +224,8 @@ constexpr Entry table[] = {
     {"new_tensor", made_new},
     {"split", split},
     {"nonzero", nonzero},
+    {"unique", unique},
+    {"unique_consecutive", unique},
     {"fill_", fill},
     {"__len__", length_of},
 };

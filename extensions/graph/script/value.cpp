@@ -14,7 +14,10 @@ const Names* names(const std::string& type, const std::vector<std::string>& fiel
   static std::map<std::pair<std::string, std::vector<std::string>>, std::unique_ptr<Names>> known;
   std::lock_guard held(lock);
   auto& found = known[{type, fields}];
-  if (!found) found = std::make_unique<Names>(Names{type, fields});
+  if (!found) {
+    const bool enumerated = type.starts_with("enum ");
+    found = std::make_unique<Names>(Names{enumerated ? type.substr(5) : type, fields, enumerated});
+  }
   return found.get();
 }
 
@@ -62,8 +65,14 @@ std::complex<double> complex_of(const Value& v) {
   return real(v, "complex");
 }
 
+bool apart(const Tuple& a, const Tuple& b) {
+  const bool x = a.named && a.named->enumerated, y = b.named && b.named->enumerated;
+  return x != y || (x && a.named != b.named);
+}
+
 bool same_object(const Value& a, const Value& b) {
   if (a.index() != b.index()) return false;
+  if (Tuple* t = in<Tuple>(a); t && t->named && t->named->enumerated) return equal(a, b);
   return std::visit(
       [&]<class T>(const T& x) {
         const T& y = std::get<T>(b);
@@ -119,7 +128,8 @@ bool equal(const Value& a, const Value& b) {
   }
   if (is<Range>(a)) return equal_items(items_of(a), items_of(b));
   if (auto* l = in<List>(a)) return equal_items(l->items, in<List>(b)->items);
-  if (auto* t = in<Tuple>(a)) return equal_items(t->items, in<Tuple>(b)->items);
+  if (auto* t = in<Tuple>(a))
+    return !apart(*t, *in<Tuple>(b)) && equal_items(t->items, in<Tuple>(b)->items);
   if (auto* d = in<Dict>(a)) {
     Dict* e = in<Dict>(b);
     if (d->items.size() != e->items.size()) return false;
@@ -136,8 +146,17 @@ bool equal(const Value& a, const Value& b) {
 
 bool less(const Value& a, const Value& b) {
   if (is_whole(a) && is_whole(b)) return whole(a, "<") < whole(b, "<");
-  if (is_number(a) && is_number(b) && !is<std::complex<double>>(a) && !is<std::complex<double>>(b))
-    return real(a, "<") < real(b, "<");
+  if (is_number(a) && is_number(b) && !is<std::complex<double>>(a) &&
+      !is<std::complex<double>>(b)) {
+    // A whole number and a float are compared without rounding.
+    if (is<double>(a) && is<double>(b)) return std::get<double>(a) < std::get<double>(b);
+    const double x = std::get<double>(is<double>(a) ? a : b);
+    const int64_t i = whole(is<double>(a) ? b : a, "<");
+    if (!(x >= -0x1p63 && x < 0x1p63)) return is<double>(a) ? x < 0 : x > 0;
+    const int64_t cut = int64_t(x);
+    if (is<double>(a)) return cut != i ? cut < i : x < double(cut);
+    return cut != i ? i < cut : x > double(cut);
+  }
   if (is<std::string>(a) && is<std::string>(b))
     return std::get<std::string>(a) < std::get<std::string>(b);
   if ((holds<List>(a) && holds<List>(b)) || (holds<Tuple>(a) && holds<Tuple>(b))) {
@@ -225,7 +244,7 @@ std::vector<Value> items_of(const Value& v) {
 size_t Hash::operator()(const Value& v) const {
   if (is_whole(v)) return std::hash<int64_t>()(whole(v, "hash"));
   if (auto* d = std::get_if<double>(&v)) {
-    if (*d >= -0x1p62 && *d < 0x1p62 && std::trunc(*d) == *d)
+    if (*d >= -0x1p63 && *d < 0x1p63 && std::trunc(*d) == *d)
       return std::hash<int64_t>()(int64_t(*d));
     return std::hash<double>()(*d);
   }

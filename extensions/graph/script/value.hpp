@@ -54,9 +54,13 @@ T* in(const Value& v) {
 }
 
 // The fields of a named tuple; kept as long as the process.
+// A member of an enum is one, too: its type is written "enum Color".
 struct Names {
   std::string type;
   std::vector<std::string> fields;
+  bool enumerated = false;
+
+  std::string written() const { return enumerated ? "enum " + type : type; }
 };
 const Names* names(const std::string& type, const std::vector<std::string>& fields);
 
@@ -125,7 +129,8 @@ double real(const Value& v, const char* who);     // also a tensor of one number
 std::complex<double> complex_of(const Value& v);  // a number
 
 bool same_object(const Value& a, const Value& b);  // Python's `is`
-bool equal(const Value& a, const Value& b);        // of all but objects of classes
+bool apart(const Tuple& a, const Tuple& b);  // members of two enums, or of one and something else
+bool equal(const Value& a, const Value& b);  // of all but objects of classes
 bool less(const Value& a, const Value& b);
 bool truth(const Value& v);
 int64_t length(const Value& v);

@@ -187,7 +187,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("dsmm", "hspmm", "saddmm", "smm", "spmm", "sspaddmm"), "_sparse_products"),
     **dict.fromkeys(("cholesky", "eig", "lstsq", "qr", "solve", "symeig", "nuclear_norm", "frobenius_norm"), "_removed"),
     **dict.fromkeys(("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"), "_fake_quantize"),
-    "Future": "futures", "ScriptModule": "jit", "to_dlpack": "utils.dlpack",
+    "Future": "futures", "ScriptModule": "jit", "ScriptObject": "jit", "to_dlpack": "utils.dlpack",
     **dict.fromkeys((
         "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "cond", "while_loop",

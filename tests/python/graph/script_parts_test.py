@@ -107,3 +107,20 @@ def test_a_frozen_module_has_no_parameters():
     with adjoin.no_grad():
         net[0].weight.zero_()
     assert frozen(x).equal(before) and not scripted(x).equal(before)
+
+
+def attended(q, k, w, b, bias, out, zero: bool, mask, need: bool):
+    return nn.functional.multi_head_attention_forward(
+        q, k, k, 4, 2, w, b, bias, bias, zero, 0.0, out, None, True, None, need, mask
+    )
+
+
+def test_attention_by_its_function():
+    program, w, out = jit.script(attended), adjoin.randn(12, 4), adjoin.randn(4, 4)
+    for bias, zero, mask, need in ((None, False, None, True), (adjoin.randn(1, 1, 4), True, adjoin.randn(3, 5), False)):
+        for q, k in ((adjoin.randn(3, 2, 4), adjoin.randn(5, 2, 4)), (adjoin.randn(3, 4), adjoin.randn(5, 4))):
+            given = q, k, w, adjoin.randn(12), bias, out, zero, mask, need
+            (a, of), (b, of_b) = attended(*given), program(*given)
+            assert a.equal(b) and ((of is None and of_b is None) if not need else of.equal(of_b))
+    with pytest.raises(AssertionError, match="embedding dimension of 4, but got 6"):
+        program(adjoin.randn(3, 6), adjoin.randn(5, 6), w, None, None, out, False, None, True)

@@ -345,6 +345,14 @@ class Parser {
       i.args.push_back(operand());
       i.blocks.resize(1);
       code(i.blocks[0], depth + 1);
+    } else if (in_.eat("autocast")) {
+      i.what = What::cast;
+      for (int k = 0; k < 4; k++) {
+        if (k) in_.need(",");
+        i.args.push_back(operand());
+      }
+      i.blocks.resize(1);
+      code(i.blocks[0], depth + 1);
     } else if (in_.eat("break")) {
       i.what = What::leave;
     } else if (in_.eat("continue")) {

@@ -85,7 +85,7 @@ class Printer {
     if (auto* t = in<Tuple>(v)) {
       std::string named;
       if (t->named) {
-        named = " " + quoted(t->named->type);
+        named = " " + quoted(t->named->written());
         for (const std::string& f : t->named->fields) named += " " + quoted(f);
       }
       return "tuple" + named + "(" + items(t->items) + ")";
@@ -186,6 +186,12 @@ class Printer {
           break;
         case Instruction::What::grad:
           out_ += "grad " + operand(f, i.args[0]) + " ";
+          block(f, i.blocks[0], indent);
+          break;
+        case Instruction::What::cast:
+          for (size_t k = 0; k < i.args.size(); k++)
+            out_ += (k ? ", " : "autocast ") + operand(f, i.args[k]);
+          out_ += " ";
           block(f, i.blocks[0], indent);
           break;
         case Instruction::What::leave:

@@ -61,13 +61,20 @@ class ScriptFunction:
 TopLevelTracedModule = TracedModule
 
 
+class ScriptObject:
+    """What an instance of a class in C++ would be, for isinstance(): programs have none, so nothing is one."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("ScriptObject: programs have no classes of C++; use jit.script of a Python class")
+
+
 class TracingCheckError(Exception):
     """A program gives something else than the function, for inputs that trace() was given to check: it decided by values, or its calls
     are others each time."""
 
 
 class Error(RuntimeError):
-    """What a running program raises, as PyTorch's runs name it; here an error keeps its own class."""
+    """What a running scripted program raises. It is of the class that Python would raise, too: ValueError, KeyError, ..."""
 
 
 class TracerWarning(Warning):
@@ -97,7 +104,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """The program that Python's source says: with its ifs, loops, lists, dictionaries and classes.
 
     The subset of Python: numbers, texts, None, lists, tuples, dictionaries, named tuples and instances of plain classes; if,
-    while, for, break, continue, return, assert, raise, with no_grad(); comprehensions; calls of ops, of methods of tensors,
+    while, for, break, continue, return, assert, raise, with no_grad() and autocast(); comprehensions; calls of ops, of methods of tensors,
     of other functions with source, of modules. A variable may hold any value, as in Python; annotations are checked where a
     function begins and ends. What is not in the subset is refused at its line. Arguments are copied.
     """

@@ -23,7 +23,8 @@ def sign(kind):
 
 OPERATORS = {name: sign(kind) for kind, name in {**BINARY, **COMPARE}.items()}
 SIGNS = {"neg": "-", "pos": "+", "invert": "~", "not": "not "}
-CALLED = {"to_list": "list", "to_tuple": "tuple", "to_dict": "dict", "power": "pow", "device": "torch.device"}
+CALLED = {"to_list": "list", "to_tuple": "tuple", "to_dict": "dict", "power": "pow", "device": "torch.device",
+          "autocast_enabled": "torch.is_autocast_enabled", "autocast_dtype": "torch.get_autocast_dtype"}  # fmt: skip
 OURS = ("tensor", "is_tensor", "is_grad_enabled", "get_default_dtype", "numel", "finfo", "iinfo")
 KINDS = {"Tensor": "torch.Tensor", "dtype": "torch.dtype", "device": "torch.device"}
 
@@ -111,7 +112,7 @@ class Literals:
                 tokens.take(",")
             return "{" + ", ".join(pairs) + "}"
         if t == "tuple" and tokens.peek() != "(":
-            kind, fields = json.loads(tokens.next()), []
+            kind, fields = json.loads(tokens.next()).removeprefix("enum "), []
             while not tokens.take("("):
                 fields.append(json.loads(tokens.next()))
             self.named[kind] = fields
@@ -178,6 +179,13 @@ class Function:
             elif word == "for":
                 names, _, values = rest.rpartition(" in ")
                 self.line(f"for {self.names(names)} in {self.shown(values)}:")
+                self.block()
+            elif word == "autocast":
+                tokens, told = Tokens(rest), []
+                for name in ("", "enabled=", "dtype=", "cache_enabled="):
+                    told.append(name + self.literals.literal(tokens))
+                    tokens.take(",")
+                self.line(f"with torch.autocast({', '.join(told)}):")
                 self.block()
             else:
                 self.line(f"with torch.set_grad_enabled({self.shown(rest)}):")

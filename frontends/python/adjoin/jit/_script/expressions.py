@@ -331,7 +331,9 @@ class Expressions:
                 parts.append(literal(v.value))
                 continue
             value = self.operand(v.value)
-            how = {-1: "", 115: "s", 114: "r", 97: "r"}[v.conversion]
+            how = {-1: "", 115: "s", 114: "r"}.get(v.conversion)
+            if how is None:
+                refuse(self.place, node, "'!a' of an f-string is not in the subset that is scripted", "use !r")
             spec = '""' if v.format_spec is None else self.operand(v.format_spec)
             to = self.temp()
             self.emit(f"{to} = $format({value}, {quoted(how)}, {spec})", node)

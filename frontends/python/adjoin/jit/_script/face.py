@@ -7,7 +7,7 @@ import re
 
 from ... import _C
 from ...nn.modules.module import Module
-from .. import RecursiveScriptModule, ScriptFunction, _tracing, is_tracing
+from .. import Error, RecursiveScriptModule, ScriptFunction, _tracing, is_tracing
 from .again import plain
 from .unit import Unit
 from .values import types
@@ -26,12 +26,35 @@ def program_of(unit):
     return handle
 
 
+@functools.cache
+def raised_class(cls):
+    """The class of errors, which is one of jit.Error, too."""
+    try:
+        return type(cls.__name__, (cls, Error), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+    except TypeError:  # both lie differently in memory
+        return cls
+
+
+def raised(e):
+    """The error of a running program as Python gets it."""
+    cls = type(e) if isinstance(e, Error) else raised_class(type(e))
+    if cls is type(e):
+        return e
+    made = cls.__new__(cls, *e.args)
+    made.args = e.args
+    vars(made).update(vars(e))
+    return made.with_traceback(e.__traceback__)
+
+
 def called(scripted, name, args, kwargs):
     """A call of scripted code. A trace keeps it, with its decisions."""
     if not is_tracing() or getattr(_tracing, "inline", False):
         if range in map(type, args):
             args = tuple(list(a) if type(a) is range else a for a in args)
-        return _C.script_call(scripted._handle, scripted._path + name, args, kwargs)
+        try:
+            return _C.script_call(scripted._handle, scripted._path + name, args, kwargs)
+        except Exception as e:
+            raise raised(e) from e.__cause__
     if _tracing.scripts is None:
         from .mixed import Scripts
 
@@ -98,7 +121,15 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
     def __init__(self, handle, path, functions, original=None, ready=True, root=None):
         Module.__init__(self)
         original = plain(original)
-        self.__dict__.update(_handle=handle, _path=path, _functions=functions, _ready=False, _root=root or self)
+        self.__dict__.update(
+            _handle=handle,
+            _path=path,
+            _functions=functions,
+            _ready=False,
+            _root=root or self,
+            _written=frozenset(),
+            _assigned=None,
+        )
         self.__dict__["original_name"] = type(original).__name__ if original is not None else "Module"
         if original is not None:
             self.__dict__["_original"] = original
@@ -114,7 +145,31 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
         self.__dict__["_ready"] = ready
 
     def _call_function(self, name, args, kwargs):
-        return called(self, name, args, kwargs)
+        result = called(self, name, args, kwargs)
+        if self._root._written:
+            self._root._follow()
+        return result
+
+    def _in_program(self, name):
+        """Has the program this attribute? Parts that were traced have none."""
+        try:
+            _C.script_get(self._handle, self._path + name)
+        except (AttributeError, RuntimeError):
+            return False
+        return True
+
+    def _follow(self):
+        """Parameters and buffers to which the code has assigned are what the program has now."""
+        if self._assigned is None:
+            self.__dict__["_assigned"] = [
+                (module, space, name)
+                for module in self.modules()
+                for space in (module._parameters, module._buffers)
+                for name in self._written & space.keys()
+                if module._in_program(name)
+            ]
+        for module, space, name in self._assigned:
+            space[name] = _C.script_get(module._handle, module._path + name)
 
     def forward(self, *args, **kwargs):
         return self._call_function("forward", args, kwargs)
@@ -187,13 +242,21 @@ class ScriptedModule(_Shown, RecursiveScriptModule):
     def extra_repr(self):
         return f"original_name={self.original_name}"
 
+    def _has(self, name):
+        return f"{self._path}{name}" in self._functions
+
     def __len__(self):
-        return len(self._modules)
+        return self._method("__len__") if self._has("__len__") else len(self._modules)
 
     def __iter__(self):
         return iter(self._modules.values())
 
+    def __contains__(self, key):
+        return self._method("__contains__", key) if self._has("__contains__") else key in self._modules
+
     def __getitem__(self, key):
+        if self._has("__getitem__"):
+            return self._method("__getitem__", key)
         return self._modules[key] if isinstance(key, str) else list(self._modules.values())[key]
 
     def __bool__(self):
@@ -293,6 +356,7 @@ def loaded(handle, plant):
             if part not in at._modules:
                 at._modules[part] = ScriptedModule(handle, f"{at._path}{part}.", functions, ready=False)
             at = at._modules[part]
+    made.__dict__["_written"] = set(re.findall(r'\$setattr\([^,]+, "([^"]+)"', _C.program_text(handle)))
     for module in made.modules():
         try:
             module.__dict__["training"] = _C.script_get(handle, module._path + "training")

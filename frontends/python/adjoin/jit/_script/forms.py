@@ -80,6 +80,64 @@ def _attend(self, query, key, value, key_padding_mask=None, need_weights=True, a
     return out if self.batch_first else out.transpose(0, 1), weights
 
 
+class GivenWeights:
+    def __init__(
+        self,
+        num_heads,
+        in_proj,
+        q_proj,
+        k_proj,
+        v_proj,
+        bias,
+        bias_k,
+        bias_v,
+        add_zero,
+        out,
+        out_bias,
+        static_k,
+        static_v,
+    ):
+        self.num_heads, self.add_zero_attn = num_heads, add_zero
+        self.in_proj_weight, self.in_proj_bias = in_proj, bias
+        self.q_proj_weight, self.k_proj_weight, self.v_proj_weight = q_proj, k_proj, v_proj
+        self.bias_k, self.bias_v, self.static_k, self.static_v = bias_k, bias_v, static_k, static_v
+        self.out_weight, self.out_bias = out, out_bias
+
+
+def _multi_head_attention(
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
+    need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None,
+    k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
+    average_attn_weights=True, is_causal=False,
+):  # fmt: skip
+    if static_k is not None and bias_k is not None:
+        raise AssertionError("multi_head_attention_forward: bias cannot be added to static key.")
+    if static_v is not None and bias_v is not None:
+        raise AssertionError("multi_head_attention_forward: bias cannot be added to static value.")
+    attention.check(
+        query, key, value, embed_dim_to_check, num_heads, key_padding_mask, attn_mask, is_causal, static_k is None
+    )
+    batched = query.dim() == 3
+    if batched:
+        query, key, value = _swapped(query, key, value)
+    else:
+        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    weights = GivenWeights(
+        num_heads, None if use_separate_proj_weight else in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight,
+        in_proj_bias, bias_k, bias_v, add_zero_attn, out_proj_weight, out_proj_bias, static_k, static_v,
+    )  # fmt: skip
+    dropout = dropout_p if training else 0.0
+    out, of = attention.attend(
+        weights, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, dropout
+    )
+    if not batched:
+        return out.squeeze(0), None if of is None else of.squeeze(0)
+    return out.transpose(0, 1), of
+
+
 def _encode(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
     """With padding: where the layer runs on the sequences alone, it gives zeros for padding, and this does not."""
     causal = bool(is_causal) and mask is not None
@@ -141,5 +199,6 @@ FUNCTIONS = {
     _sparse.sparse_coo_tensor: _sparse_coo_tensor,
     adjoin.Tensor.to_dense: _to_dense,
     attention.first_two_swapped: _swapped,
+    attention.multi_head_attention_forward: _multi_head_attention,
     _functions.tensordot: _tensordot,
 }

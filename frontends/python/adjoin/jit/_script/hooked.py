@@ -1,10 +1,34 @@
-"""adjoin.jit._script.hooked: modules with forward hooks: a class of its own, whose forward calls them."""
+"""adjoin.jit._script.hooked: modules that do something else than their class says, by hooks or methods of their own: they get a class
+that says it."""
 
 import linecache
+import types
 
 from .errors import NotSupportedError
 
 _classes = {}
+
+
+def with_own_methods(module):
+    """The module, or one of the same parts whose class has what it was given as methods: ``self.forward = self.forward_slow``."""
+    own = {
+        name: value.__func__
+        for name, value in module.__dict__.items()
+        if isinstance(value, types.MethodType)
+        and isinstance(value.__func__, types.FunctionType)
+        and isinstance(value.__self__, type(module))
+        and isinstance(getattr(type(module), name, None), types.FunctionType)
+        and getattr(type(module), name) is not value.__func__
+    }
+    if not own:
+        return module
+    key = type(module), *own.items()
+    cls = _classes.get(key) or _classes.setdefault(
+        key, type(type(module).__name__, (type(module),), {**own, "__module__": type(module).__module__})
+    )
+    copy = cls.__new__(cls)
+    copy.__dict__.update({name: value for name, value in module.__dict__.items() if name not in own})
+    return copy
 
 
 def hooked(module):

@@ -47,7 +47,7 @@ def literal(o, other=None):
     if o is ...:
         return "..."
     if isinstance(o, enum.Enum):
-        return f'tuple {quoted(type(o).__name__)} "name" "value"({quoted(o.name)}, {literal(o.value, other)})'
+        return f'tuple {quoted("enum " + type(o).__name__)} "name" "value"({quoted(o.name)}, {literal(o.value, other)})'
     if isinstance(o, bool):
         return "true" if o else "false"
     if isinstance(o, int):

@@ -5,7 +5,6 @@ import collections
 import math
 import operator
 import types
-import typing
 
 import adjoin
 
@@ -26,8 +25,8 @@ _PYTHON = {
 
 
 def _math():
-    known = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh erf erfc gamma lgamma fabs"
-    known += " radians degrees floor ceil trunc pow atan2 fmod hypot copysign isnan isinf isfinite gcd factorial prod"
+    known = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc gamma lgamma fabs"
+    known += " radians degrees remainder floor ceil trunc pow atan2 fmod hypot copysign isnan isinf isfinite gcd factorial prod"
     return {getattr(math, name): f"math.{name}" for name in known.split()}
 
 
@@ -39,7 +38,8 @@ def _of_adjoin():
     return {
         adjoin.tensor: "tensor", adjoin.as_tensor: "tensor", adjoin.is_tensor: "is_tensor",
         adjoin.is_grad_enabled: "is_grad_enabled", adjoin.get_default_dtype: "get_default_dtype", adjoin.device: "device", adjoin.finfo: "finfo",
-        adjoin.iinfo: "iinfo", adjoin.numel: "numel",
+        adjoin.iinfo: "iinfo", adjoin.numel: "numel", adjoin.is_autocast_enabled: "autocast_enabled",
+        adjoin.get_autocast_dtype: "autocast_dtype",
     }  # fmt: skip
 
 
@@ -64,9 +64,16 @@ def method_of(o):
     return name if name in _METHODS and getattr(adjoin, name, None) is o else None
 
 
+def as_op(o):
+    """The op that a value is, or that a name of PyTorch's, ``torch.ops.aten.add.Tensor``, stands for as it is; None: it is none."""
+    if type(o).__name__ in ("OpOverload", "OpOverloadPacket"):
+        o = o._op
+    return o if isinstance(o, OP) else None
+
+
 def op_of(o):
     """The op's name in the registry."""
-    if not isinstance(o, OP):
+    if (o := as_op(o)) is None:
         return None
     home, name = o.__module__, o.__name__
     if home in _SPACES:
@@ -75,7 +82,8 @@ def op_of(o):
 
 
 def is_namespace(o):
-    return isinstance(o, types.ModuleType) or o in (typing,)
+    """Does it hold names that are known now: a module, the overloads of an op?"""
+    return isinstance(o, types.ModuleType) or type(o).__name__ == "OpOverloadPacket"
 
 
 def seen_by(function, owner=None):

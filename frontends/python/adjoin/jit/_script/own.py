@@ -78,6 +78,11 @@ def run(module, name, args, kwargs):
             value = _C.script_get(made._handle, f"{path}.{key}" if path else key)
             if isinstance(value, _PLAIN) and part.__dict__[key] != value:
                 part.__dict__[key], changed = value, True
+        for space in (part._parameters, part._buffers):
+            for key in made._written & space.keys():
+                value = _C.script_get(made._handle, f"{path}.{key}" if path else key)
+                if space[key] is not value:
+                    space[key], changed = value, True
     if changed:
         module.__dict__["_own"] = state(module), made
     return result

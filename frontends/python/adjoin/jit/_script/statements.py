@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import os
 
 import adjoin
@@ -113,15 +114,15 @@ class Writer(Expressions):
         return ", ".join(out)
 
     def body(self, statements):
-        for s in statements:
-            self.statement(s)
+        """Writes statements up to one after which nothing is reached; was there one?"""
+        return any(self.statement(s) for s in statements)
 
     def statement(self, node):
         method = getattr(self, "do_" + type(node).__name__, None)
         if method is None:
             name = type(node).__name__.removesuffix("Def").lower()
             refuse(self.place, node, f"'{name}' is not in the subset that is scripted", _INSTEAD.get(type(node), ""))
-        method(node)
+        return method(node) is True  # nothing behind it is reached
 
     def do_Expr(self, node):
         if isinstance(node.value, ast.Constant):
@@ -242,13 +243,13 @@ class Writer(Expressions):
         decided = self.decided(node.test)
         if decided is not None:
             return self.body(node.body if decided else node.orelse)
-        test = self.operand(node.test)
+        test, other = self.operand(node.test), False
         with self.block(f"if {test}", node):
-            self.body(node.body)
+            one = self.body(node.body)
         if node.orelse:
             with self.block("else", node):
-                self.body(node.orelse)
-        return None
+                other = self.body(node.orelse)
+        return one and other
 
     def do_While(self, node):
         if node.orelse:
@@ -282,10 +283,12 @@ class Writer(Expressions):
     def do_Break(self, node):
         self.leave(self.loops[-1], node)
         self.emit("break", node)
+        return True
 
     def do_Continue(self, node):
         self.leave(self.loops[-1], node)
         self.emit("continue", node)
+        return True
 
     def loop_body(self, statements):
         self.loops.append(len(self.inside))
@@ -296,6 +299,7 @@ class Writer(Expressions):
         value = "None" if node.value is None else self.operand(node.value)
         self.leave(0, node)
         self.emit(f"return {value}", node)
+        return True
 
     def do_Delete(self, node):
         for target in node.targets:
@@ -319,6 +323,7 @@ class Writer(Expressions):
         else:
             refuse(self.place, node, "an exception's class is raised, or a call of it")
         self.emit(f"$raise({', '.join([quoted(kind), *args])})", node)
+        return True
 
     def do_Assert(self, node):
         test, fails = self.operand(node.test), self.temp()
@@ -338,8 +343,8 @@ class Writer(Expressions):
                 if item.optional_vars is not None:
                     self.put(item.optional_vars, entered)
                 self.inside.append(manager)
-            elif (on := self.grad_mode(item, node)) is not None:
-                self.lines.append(f"{self.indent}grad {on} {{")
+            elif (head := self.mode(item, node)) is not None:
+                self.lines.append(f"{self.indent}{head} {{")
                 self.indent += "  "
                 blocks += 1
         self.body(node.body)
@@ -378,21 +383,36 @@ class Writer(Expressions):
         for manager in reversed(self.inside[since:]):
             self.emit(f".__exit__({manager}, None, None, None)", node)
 
-    def grad_mode(self, item, node):
-        """Whether calls are recorded inside; None: the statement changes nothing in a program."""
+    def mode(self, item, node):
+        """The head of a block in which calls are recorded or not, or autocast; None: the statement changes nothing in a program."""
         call = item.context_expr
         made = self.visit(call.func) if isinstance(call, ast.Call) else None
         f = made.value if isinstance(made, Static) else None
         if f is adjoin.set_grad_enabled and call.args:
-            return self.operand(call.args[0])
+            return f"grad {self.operand(call.args[0])}"
         if isinstance(f, type) and f in _GRAD and not call.args:
-            return _GRAD[f]
+            return f"grad {_GRAD[f]}"
+        if isinstance(f, type) and issubclass(f, adjoin.autocast):
+            return self.autocast(f, call)
         if getattr(f, "__name__", "") == "record_function":
             return None
         return refuse(
             self.place, node, f"'with {ast.unparse(call)}' is not in the subset that is scripted",
-            "no_grad(), enable_grad(), set_grad_enabled(...) and scripted classes with __enter__ and __exit__ are",
+            "no_grad(), enable_grad(), set_grad_enabled(...), autocast(...) and scripted classes with __enter__ and __exit__ are",
         )  # fmt: skip
+
+    def autocast(self, cls, call):
+        """The head of a block under autocast; classes of one kind of device take no device."""
+        params = list(inspect.signature(cls).parameters)
+        given = {k: self.operand(v) for k, v in zip(params, call.args, strict=False)}
+        given.update((k.arg, self.operand(k.value)) for k in call.keywords)
+        if wrong := [k for k in given if k not in params] or (len(call.args) > len(params) and ["more"]):
+            refuse(self.place, call, f"autocast takes {', '.join(params)}, not {wrong[0]}")
+        device = given.get("device_type") if "device_type" in params else quoted(cls.__module__.split(".")[1])
+        if device is None:
+            refuse(self.place, call, "autocast wants the kind of device", 'write autocast("cpu")')
+        rest = given.get("enabled", "true"), given.get("dtype", "None"), given.get("cache_enabled", "None")
+        return f"autocast {', '.join([device, *rest])}"
 
     def constant_text(self, node):
         """A str that is known now: a literal, or an attribute of self that its class says."""

@@ -60,7 +60,13 @@ def take_over(face, made, changed, name):
                 vars(m)["_root"] = changed._root
         else:
             take_over(old, new, changed, name)
-    vars(face).update(_handle=made._handle, _functions=made._functions, _original=made._original)
+    vars(face).update(
+        _handle=made._handle,
+        _functions=made._functions,
+        _original=made._original,
+        _written=made._written,
+        _assigned=None,
+    )
 
 
 def check_interface(face, name, other):

@@ -18,7 +18,7 @@ from .again import plain
 from .check import Types
 from .errors import NotSupportedError, Place, refuse
 from .forms import FORMS, FUNCTIONS
-from .hooked import hooked
+from .hooked import hooked, with_own_methods
 from .literals import NoLiteral, literal, quoted
 from .source import source_of
 from .statements import Writer, place_of
@@ -45,6 +45,15 @@ class Class:
             self.container = "list"
         elif issubclass(python, (ModuleDict, ParameterDict)):
             self.container = "dict"
+
+
+def fresh(value, text):
+    """What makes such a value anew."""
+    if type(value) is list:
+        return f"$list({', '.join(map(text, value))})"
+    if type(value) is dict:
+        return f"$dict({', '.join(text(x) for pair in value.items() for x in pair)})"
+    return f"$copy({text(value)})"
 
 
 def is_plain(cls):
@@ -99,7 +108,7 @@ class Unit:
         from . import classes
 
         for t in [hint, *getattr(hint, "__args__", ())]:
-            if isinstance(t, type) and issubclass(t, tuple) and hasattr(t, "_fields"):
+            if isinstance(t, type) and (issubclass(t, tuple) and hasattr(t, "_fields") or issubclass(t, enum.Enum)):
                 self.types[t.__name__] = t
             elif isinstance(t, type) and (t in classes or t.__module__ == module and is_plain(t)):
                 self.klass(t, self.nowhere, None)
@@ -186,29 +195,46 @@ class Unit:
         return found.name
 
     def dataclass_methods(self, found, cls):
-        """__init__, == and the text of a dataclass, which have no source."""
+        """__init__, comparisons of a dataclass, which have no source; those that the class writes itself stay."""
         fields, params, lines = dataclasses.fields(cls), ["%self"], []
+
+        def text(value):
+            return literal(value, lambda o: self.known(o, None, None))
+
         for f in fields:
-            default = f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
-            text = (
-                "" if default is dataclasses.MISSING else f" = {literal(default, lambda o: self.known(o, None, None))}"
-            )
-            params.append(f"%{f.name}{text}")
-            lines.append(f"  $setattr(%self, {quoted(f.name)}, %{f.name})")
+            name, made = f"%{f.name}", ""
+            if f.default_factory is not dataclasses.MISSING:
+                made = fresh(f.default_factory(), text)
+            elif f.default is not dataclasses.MISSING:
+                made = f"$copy({text(f.default)})"
+            if f.init:
+                params.append(name + (" = ..." if made else ""))
+                if made:  # it is left out: each call makes a new one
+                    lines += [
+                        f"  %left_{f.name} = $is({name}, ...)",
+                        f"  if %left_{f.name} {{",
+                        f"    {name} = {made}",
+                        "  }",
+                    ]
+            elif made:
+                lines.append(f"  {name} = {made}")
+            if f.init or made:
+                lines.append(f"  $setattr(%self, {quoted(f.name)}, {name})")
         if hasattr(cls, "__post_init__"):
             lines.append("  .__post_init__(%self)")
-        made = {"__init__": f"({', '.join(params)}) {{\n" + "\n".join(lines)}
-        for i, side in enumerate(("self", "other")):
-            lines = [f"  %{side}_{f.name} = $getattr(%{side}, {quoted(f.name)})" for f in fields]
-            lines.append(f"  %all_{side} = $tuple({', '.join(f'%{side}_{f.name}' for f in fields)})")
-            made["__eq__"] = (
-                (made.get("__eq__", "(%self, %other) {") if i else "(%self, %other) {") + "\n" + "\n".join(lines)
-            )
-        made["__eq__"] += "\n  %same = $eq(%all_self, %all_other)\n  return %same"
-        for name, text in made.items():
-            if name in vars(cls):
+        bodies = {"__init__": f"({', '.join(params)}) {{\n" + "\n".join(lines)}
+        both = []
+        for side in ("self", "other"):
+            names = [f.name for f in fields if f.compare]
+            both += [f"  %{side}_{n} = $getattr(%{side}, {quoted(n)})" for n in names]
+            both.append(f"  %all_{side} = $tuple({', '.join(f'%{side}_{n}' for n in names)})")
+        for op in ("eq", "lt", "le", "gt", "ge"):
+            lines = [*both, f"  %found = ${op}(%all_self, %all_other)", "  return %found"]
+            bodies[f"__{op}__"] = "(%self, %other) {\n" + "\n".join(lines)
+        for name, body in bodies.items():
+            if getattr(getattr(vars(cls).get(name), "__code__", None), "co_filename", "") == "<string>":
                 called = found.methods[name] = self.fresh(f"{found.name}.{name}")
-                self.texts[called] = f"fn {called}{text}\n}}"
+                self.texts[called] = f"fn {called}{body}\n}}"
 
     def register(self, cls):
         found = self.classes[cls] = Class(cls, self.fresh(cls.__name__))
@@ -284,7 +310,7 @@ class Unit:
         number = self.object_ids[id(module)] = len(self.objects)
         self.objects.append(None)
         given = module
-        module = hooked(plain(module))
+        module = hooked(with_own_methods(plain(module)))
         self.class_of[id(given)] = type(module)
         self.object_ids[id(module)] = number
         self.modules = (*self.modules, module)

@@ -13,7 +13,8 @@ types = {}  # the Python classes that scripted programs know, by their names the
 def described(o):
     """(kind, name, fields) of a value that is no plain one."""
     if isinstance(o, enum.Enum):
-        return NAMED, type(o).__name__, {"name": o.name, "value": o.value}
+        types[type(o).__name__] = type(o)  # it may come back
+        return NAMED, "enum " + type(o).__name__, {"name": o.name, "value": o.value}
     if isinstance(o, tuple) and hasattr(type(o), "_fields"):
         return NAMED, type(o).__name__, o._asdict()
     if isinstance(o, tuple) and hasattr(type(o), "n_fields"):  # the results of an op
@@ -32,6 +33,7 @@ def described(o):
 
 def made(kind, name, fields):
     """The Python value: of the class that has the name, if it is known here."""
+    name = name.removeprefix("enum ")
     cls = types.get(name)
     if kind == NAMED:
         if cls is not None and issubclass(cls, enum.Enum):

@@ -112,10 +112,12 @@ class Calls:
             return None
         if f in (isinstance, jit.isinstance, hasattr):
             return BOOL
+        if f is jit._unwrap_optional and len(node.args) == 1:
+            return without_none(self.type(node.args[0]))
         if f is getattr or f is setattr:
             return None
         if (op := names.op_of(f)) is not None:
-            return self.op_call(f, op, node)
+            return self.op_call(names.as_op(f), op, node)
         builtin = (
             names.builtin_of(f) if isinstance(f, (python.BuiltinFunctionType, type, python.FunctionType)) else None
         )

@@ -119,14 +119,14 @@ class Flow(Values):
             before = wanted if wanted is not None else self.outer(target.id)
             if before is not None and before != NONE:
                 self.assigned_to(before, t, node, f"'{target.id}'")
-                if t is None or t == NONE:
+                if t == NONE:
                     t = before
-                elif t.name in (
+                elif t is not None and t.name in (
                     "List",
                     "Tuple",
                 ):  # an empty one, or one that becomes a list, is of the type that is wanted
                     t = next((o for o in options(before) if o.name == "List"), before if t.name == "List" else t)
-                elif wanted is not None and (wanted.name != "Union" or t.name == "Union"):
+                elif t is not None and wanted is not None and (wanted.name != "Union" or t.name == "Union"):
                     t = wanted
             self.env.names[target.id] = t
             self.env.missing.pop(target.id, None)

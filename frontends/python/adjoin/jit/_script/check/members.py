@@ -20,9 +20,9 @@ TENSOR_METHODS = {  # of those that are no ops
 TEXT_METHODS = {
     **dict.fromkeys(
         "upper lower swapcase title capitalize strip lstrip rstrip replace join format center ljust rjust zfill expandtabs "
-        "casefold".split(), STR),
+        "casefold removeprefix removesuffix".split(), STR),
     **dict.fromkeys(
-        "isupper islower isdigit isspace isalnum isalpha isdecimal isnumeric istitle isidentifier isprintable startswith "
+        "isupper islower isdigit isspace isalnum isalpha isdecimal isnumeric istitle isidentifier isprintable isascii startswith "
         "endswith".split(), BOOL),
     **dict.fromkeys("find rfind index rindex count".split(), INT), "split": list_of(STR), "rsplit": list_of(STR),
     "splitlines": list_of(STR), "partition": tuple_of(STR, STR, STR), "rpartition": tuple_of(STR, STR, STR),
@@ -33,6 +33,7 @@ DICT_METHODS = ("keys", "values", "items", "get", "pop", "popitem", "setdefault"
 BUILTINS = {
     "len": INT, "int": INT, "float": FLOAT, "bool": BOOL, "str": STR, "repr": STR, "ord": INT, "chr": STR, "hex": STR,
     "bin": STR, "oct": STR, "print": NONE, "hasattr": BOOL, "tensor": TENSOR, "is_tensor": BOOL, "is_grad_enabled": BOOL, "get_default_dtype": DTYPE,
+    "autocast_enabled": BOOL, "autocast_dtype": DTYPE,
     "numel": INT, "device": DEVICE, "any": BOOL, "all": BOOL, "hash": INT, "format": STR, "math.isnan": BOOL,
     "math.isinf": BOOL, "math.isfinite": BOOL, "math.floor": INT, "math.ceil": INT, "math.gcd": INT, "math.factorial": INT,
 }  # fmt: skip

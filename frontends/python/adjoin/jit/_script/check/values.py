@@ -9,6 +9,7 @@ import adjoin
 from .... import jit
 from ...._names import is_ours
 from ....nn.modules.module import Module
+from .. import names
 from ..errors import refuse
 from ..kinds import COMMON
 from . import members
@@ -88,7 +89,7 @@ class Values(Calls):
             return self.own_attribute(node)
         of = self.look(node.value)
         if isinstance(of, Known):
-            if isinstance(of.value, (python.ModuleType, type)) and hasattr(of.value, node.attr):
+            if (isinstance(of.value, type) or names.is_namespace(of.value)) and hasattr(of.value, node.attr):
                 return Known(getattr(of.value, node.attr))
             return None if not isinstance(of.value, adjoin.Tensor) else self.attribute_of(TENSOR, node)
         return self.attribute_of(of, node)
@@ -203,6 +204,8 @@ class Values(Calls):
                 return tuple_of(*a.of, *b.of)
             if alike(a, b):
                 return a if None not in a.of else b
+        if isinstance(op, ast.BitOr) and a.name == b.name == "Dict" and alike(a, b):
+            return a
         if isinstance(op, ast.Add) and {a.name, b.name} == {"List", "Tuple"}:
             return a if a.name == "List" else b
         if "Union" in (a.name, b.name):
@@ -276,9 +279,10 @@ class Values(Calls):
         self.env = kept
         if len(parts) == 1:
             return parts[0]
-        if hint is not None and all(fits(p, hint) for p in parts):
-            return hint
         found, well = joined(*parts)
+        if hint is not None and all(fits(p, hint) for p in parts):
+            plain = well and found is not None and found.name not in ("List", "Dict", "Tuple")
+            return found if plain else hint  # one that may be empty is what is wanted
         if not well and not self.loose:
             self.refuse(node, f"the value is a {said(parts[0])} or a {said(parts[1])}", "let both be of one type")
         return found
