@@ -64,10 +64,7 @@ _BY_DIM = {
 _MORE = {  # what they have beside those
     "sort": ("stable",), "squeeze": ("dims",), "is_contiguous": ("memory_format",), "flatten": ("using_ints",),
     "to": ("dtype", "dtype_layout", "device", "other"),
-
-
-    "divide": ("Tensor_mode", "Scalar_mode"), "div": ("Tensor_mode", "Scalar_mode"), "sort": ("stable",), "squeeze": ("dims",),
-    "is_contiguous": ("memory_format",),
+    "divide": ("Tensor_mode", "Scalar_mode"), "div": ("Tensor_mode", "Scalar_mode"),
 }  # fmt: skip
 _ARITHMETIC = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}  # a number there is one that became a tensor
 _NUMBERLESS = {"maximum", "minimum", "atan2", "floor_divide", "logical_and", "logical_or", "logical_xor", "hypot"}

@@ -3,7 +3,6 @@
 import enum
 import json
 import os
-import re
 import shutil
 import tempfile
 import zipfile
@@ -267,12 +266,6 @@ def export_for_training(mod, args, kwargs=None, **words):
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
     """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle. extra_files are
     texts or bytes by name that lie beside it."""
-
-
-    """Writes a program to an archive, which jit.load, C++ and `adjoin run` read, too: text and safetensors, no pickle.
-
-    ``extra_files``: {name: text} goes with it.
-    """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"export.save: an ExportedProgram is wanted, not {type(ep).__name__}")
     if opset_version:
@@ -295,18 +288,6 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
 def load(f, *, extra_files=None, expected_opset_version=None):
     """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed. extra_files is a dictionary
     whose keys are names of files in the archive; its values become their texts, or bytes where they are no text."""
-
-
-    """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed.
-
-    The texts of save()'s ``extra_files`` come into the dictionary of that name.
-    """
-    if extra_files:
-        with zipfile.ZipFile(f) as z:
-            beside = {n: re.fullmatch(r"(?:[^/]+/)?extra/(.+)", n) for n in z.namelist() if n != EXTRA}
-            extra_files.update({m[1]: z.read(n).decode() for n, m in beside.items() if m})
-        if hasattr(f, "seek"):
-            f.seek(0)
     if (there := of_pytorch(f)) is not None:
         if extra_files:
             raise NotImplementedError(
