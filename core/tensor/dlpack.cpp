@@ -69,11 +69,14 @@ aj_status* tensor_to_dlpack(aj_tensor* t, void* stream, uint64_t flags,
     return fail(AJ_WRONG_TYPE, "to_dlpack: DLPack has no code for ", t->dl.dtype,
                 ", a dtype of a plugin; view it as integers of its size");
   if (!(flags & AJ_DLPACK_NO_SYNC)) AJ_TRY(stream_follows(device(t), stream));
+  // Another shape, other strides and other memory that the tensor is given later are not the
+  // consumer's: it has a tensor of its own on the memory of now.
+  Ref own;
+  AJ_TRY(tensor_alias(t, dt(priv(t).dtype), shape(t), strides(t), place(t), own.out()));
   auto* e = new (std::nothrow) Exported;
   if (!e) return fail(AJ_OUT_OF_MEMORY, "to_dlpack: out of memory");
   tensor_escape(t);
-  retain(t);
-  e->tensor = t;
+  t = e->tensor = own.take();
   e->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   e->managed.manager_ctx = nullptr;
   e->managed.deleter = export_done;

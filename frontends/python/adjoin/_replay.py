@@ -2,6 +2,7 @@
 the function has read is the same."""
 
 import re
+
 from . import _C, compiler, no_grad, uint8
 from ._compile import CHECK, WHOLE, _all, now
 from ._dynamo import config
@@ -20,10 +21,8 @@ CALLS, RUNS = 2, 4  # of what writes, which is not done twice: calls of the prog
 GUARD = 4_000  # nanoseconds that a step costs before its program runs
 MORE = 4  # a look is a recording: each comes after so many times as many runs, and when these have saved its time
 GAIN = 0.95  # of the time of its calls, above which a program is not worth its looks
-SHARE, MOST = (
-    50,
-    100_000,
-)  # calls as they are that last so many times as long as a look come before the next one; at most
+# Before a function that runs as it is is looked at again come calls that last SHARE times as long as a look does, MOST at most.
+SHARE, MOST = 50, 100_000
 
 
 class Known:
@@ -33,11 +32,8 @@ class Known:
         self.text, self.calls, self.equal, self.runs = text, calls, 0, 1
         self.program, self.sizes, self.joint, self.step = None, [], None, None
         self.least, self.took = [1 << 60, 1 << 60], 1 << 60  # nanoseconds: of calls, of the program; of a look
-        self.turns, self.entry, self.rehearsed = (
-            0,
-            None,
-            0,
-        )  # of calls that are timed; what is to be served if these say so
+        self.turns, self.rehearsed = 0, 0  # of calls that are timed; nanoseconds of a program that nobody waited for
+        self.entry = None  # what is to be served if these calls say so
 
     @property
     def timed(self):

@@ -1,11 +1,10 @@
 """adjoin._typed_storage: the memory under tensors as a row of numbers of one dtype, under the names of PyTorch's older storages."""
 
 import copy
-import re
 import sys
 
 from . import _C
-from .storage import UntypedStorage
+from .storage import CASTS, UntypedStorage
 
 _op = _C.find_op
 
@@ -94,6 +93,19 @@ class TypedStorage:
         return self._row.device
 
     is_cuda = property(lambda self: self._row.is_cuda)
+    is_sparse = is_hpu = False
+
+    def get_device(self):
+        """The number of its device, -1 on the host."""
+        return self._row.get_device()
+
+    def is_pinned(self, device="cuda"):
+        """Whether a device reads the numbers at once."""
+        return self._row.is_pinned()
+
+    def to(self, *, device, non_blocking=False):
+        """The numbers on another device."""
+        return type(self)._of(self._row.to(device, non_blocking=non_blocking))
 
     def untyped(self):
         """The same memory as bytes."""
@@ -239,17 +251,8 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-def _cast(name, dtype):
-    def cast(self):
-        return self.type(dtype)
-
-    cast.__name__, cast.__doc__ = name, f"A copy as {dtype}."
-    return cast
-
-
-for _dtype, _kind in _NAMES.items():  # "ComplexFloatStorage": complex_float()
-    _word = re.sub("(?<=[a-z])(?=[A-Z])", "_", _kind.removesuffix("Storage")).lower()
-    setattr(TypedStorage, _word, _cast(_word, _dtype))
+for _name in CASTS:
+    setattr(TypedStorage, _name, vars(UntypedStorage)[_name])
 named = {
     name: type(name, (TypedStorage,), {"dtype": dtype, "_dtype": dtype, "__doc__": f"A storage of {dtype}."})
     for name, dtype in _DTYPES.items()

@@ -86,9 +86,29 @@ class UntypedStorage:
         made.filename = filename
         return made
 
+    @classmethod
+    def from_buffer(cls, buffer, byte_order="native", *, dtype=None, count=-1, offset=0):
+        """A copy of a buffer's bytes, whose numbers of a dtype are in that order ("native", "little", "big")."""
+        from ._typed_storage import TypedStorage
+
+        return TypedStorage.from_buffer(buffer, byte_order, dtype=dtype or _C.uint8, count=count, offset=offset).untyped()
+
+    def new(self):
+        """A storage of no bytes on the same device."""
+        return UntypedStorage(0, device=self.device)
+
     def untyped(self):
         """Itself."""
         return self
+
+    def type(self, dtype=None):
+        """The name of its class, or a typed storage with each byte as a number of a dtype."""
+        if dtype is None:
+            return f"{type(self).__module__}.{type(self).__name__}"
+        from . import _typed_storage
+
+        kind = _typed_storage.named.get(_typed_storage._NAMES.get(dtype), _typed_storage.TypedStorage)
+        return kind._of(self._all().to(dtype))
 
     def data_ptr(self):
         """The address of the first byte; 0 where there is no memory."""
@@ -114,6 +134,19 @@ class UntypedStorage:
         return self._tensor.device
 
     is_cuda = property(lambda self: self._tensor.is_cuda)
+    is_sparse = is_sparse_csr = is_hpu = False
+
+    def get_device(self):
+        """The number of its device, -1 on the host."""
+        return self._tensor.get_device()
+
+    def is_pinned(self, device="cuda"):
+        """Whether a device reads the bytes at once."""
+        return self._tensor.is_pinned()
+
+    def pin_memory(self, device="cuda"):
+        """A copy in memory that a device reads at once; itself where it is that."""
+        return self if self.is_pinned() else UntypedStorage(self._all().pin_memory())
 
     def element_size(self):
         """The bytes of one element: one."""
@@ -160,8 +193,17 @@ class UntypedStorage:
         whole.copy_(whole.reshape(-1, width).flip(1).reshape(-1))
 
     def resizable(self):
-        """True: memory of the package grows."""
-        return True
+        """False: tensors know where their memory is, and it does not move under them."""
+        return False
+
+    def resize_(self, size):
+        """Raises, unless it has as many bytes: ``tensor.resize_()`` gives one tensor other memory."""
+        if size != self.nbytes():
+            raise NotImplementedError(
+                f"UntypedStorage.resize_: {self.nbytes()} bytes cannot become {size} under the tensors that share them; "
+                "say tensor.resize_() for one tensor, or make new ones"
+            )
+        return self
 
     def share_memory_(self):
         """Moves the bytes to where other processes see them, and the tensor that this storage was asked of."""
@@ -230,6 +272,24 @@ class UntypedStorage:
         return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 
 
+CASTS = {
+    "byte": _C.uint8, "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "half": _C.float16, "bfloat16": _C.bfloat16,
+    "float": _C.float32, "double": _C.float64, "bool": _C.bool, "complex_float": _C.complex64, "complex_double": _C.complex128,
+    "float8_e5m2": _C.float8_e5m2, "float8_e4m3fn": _C.float8_e4m3fn, "float8_e5m2fnuz": _C.float8_e5m2fnuz,
+    "float8_e4m3fnuz": _C.float8_e4m3fnuz,
+}  # fmt: skip
+
+
+def _cast(name, dtype):
+    def cast(self):
+        return self.type(dtype)
+
+    cast.__name__, cast.__doc__ = name, f"A typed storage of {dtype}: each element becomes one."
+    return cast
+
+
+for _name, _dtype in CASTS.items():
+    setattr(UntypedStorage, _name, _cast(_name, _dtype))
 StorageBase = UntypedStorage  # the class by which programs know every storage of bytes
 
 

@@ -108,10 +108,10 @@ aj_tensor* copy_buffer(const Py_buffer& b) {
   return t;
 }
 
-// What a tensor lends for the time of a buffer: it stays alive, and cannot be collected under the
-// reader.
+// What a tensor lends for the time of a buffer: the memory stays alive under the reader, also when
+// the tensor is given another (resize_, set_, .data).
 struct Lent {
-  aj_tensor* tensor;
+  aj_tensor* memory;
   Py_ssize_t shape[kMaxDims], strides[kMaxDims];
 };
 
@@ -147,9 +147,10 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
     PyErr_SetString(PyExc_BufferError, "buffer: the tensor's memory is read-only");
     return -1;
   }
+  aj_tensor* memory;
+  if (failed(core->tensor_view(t, &t->dl, 0, &memory))) return -1;
   auto* lent = new Lent;
-  core->retain(t);
-  lent->tensor = t;
+  lent->memory = memory;
   int64_t item = item_bytes(t->dl.dtype);
   for (int i = 0; i < t->dl.ndim; ++i) {
     lent->shape[i] = t->dl.shape[i];
@@ -172,7 +173,7 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
 
 void take_back(PyObject*, Py_buffer* b) {
   auto* lent = static_cast<Lent*>(b->internal);
-  core->release(lent->tensor);
+  core->release(lent->memory);
   delete lent;
 }
 

@@ -218,3 +218,24 @@ def test_memory_that_was_taken_twice():
     assert numbers.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
     first.add_(aj.from_numpy(numbers))  # the very same elements are read before they are written
     assert numbers.tolist() == [0, 0, 2, 4, 6, 8, 10, 12]
+
+
+GIVEN_ANOTHER = {
+    "a larger shape": lambda x: x.resize_(1000, 1000),
+    "other memory": lambda x: x.set_(aj.zeros(3)),
+    "other data": lambda x: setattr(x, "data", aj.zeros(3)),
+    "its dimensions in turns": lambda x: x.t_(),
+}
+
+
+@pytest.mark.parametrize("change", GIVEN_ANOTHER)
+def test_who_has_the_memory_keeps_it_when_the_tensor_is_given_another(change):
+    """An array, a buffer and a capsule read memory that was free, in a shape that was not theirs."""
+    for lent in (lambda x: x.numpy(), memoryview, np.asarray, lambda x: np.from_dlpack(x), lambda x: x.__dlpack__()):
+        x = aj.arange(60_000.0).reshape(200, 300)
+        there = lent(x)
+        GIVEN_ANOTHER[change](x)
+        others = [aj.full((200, 300), -1.0) for _ in range(8)]  # who takes what was given back
+        read = aj.from_dlpack(there).numpy() if "capsule" in repr(there) else np.asarray(there)
+        assert read.shape == (200, 300) and (read.ravel() == np.arange(60_000.0)).all()
+        del others

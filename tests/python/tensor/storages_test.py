@@ -1,6 +1,7 @@
 """tests/python/tensor/storages_test.py: storages as objects: one for each memory, tensors made over one, storages without values."""
 
 import copy
+import struct
 
 import adjoin
 import pytest
@@ -111,3 +112,25 @@ def test_what_is_new_alone_is_filled_while_algorithms_are_deterministic():
         finally:
             adjoin.use_deterministic_algorithms(False)
     assert spread.tolist() == [0] * 10 and grown[:2].tolist() == [0, 0] and grown[2:].isnan().all()
+
+
+def test_bytes_become_numbers_and_come_from_buffers():
+    held = adjoin.tensor([1.0, -2.0]).untyped_storage()
+    assert held.long().tolist() == list(struct.pack("=2f", 1, -2)) and held.long().dtype is adjoin.int64
+    assert held.type(adjoin.float64).tolist() == held.double().tolist() and held.type().endswith("storage.UntypedStorage")
+    made = adjoin.UntypedStorage.from_buffer(struct.pack(">2i", 7, -9), "big", dtype=adjoin.int32)
+    assert made.tolist() == list(struct.pack("=2i", 7, -9))
+    assert adjoin.UntypedStorage.from_buffer(b"abcd", count=2, offset=1).tolist() == [98, 99]
+    assert held.new().nbytes() == 0 and held.get_device() == -1 and not held.is_pinned() and not held.is_sparse
+    typed = adjoin.tensor([1.5, 2.5]).storage().to(device="meta")
+    assert typed.device.type == "meta" and len(typed) == 2
+
+
+def test_memory_does_not_move_under_tensors():
+    x = adjoin.arange(6.0)
+    held = x.untyped_storage()
+    assert held.resize_(24) is held and not held.resizable()
+    for size in (0, 8, 48):
+        with pytest.raises(NotImplementedError, match=rf"24 bytes cannot become {size} under .*say tensor.resize_\(\)"):
+            held.resize_(size)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
