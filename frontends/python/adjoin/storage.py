@@ -91,7 +91,9 @@ class UntypedStorage:
         """A copy of a buffer's bytes, whose numbers of a dtype are in that order ("native", "little", "big")."""
         from ._typed_storage import TypedStorage
 
-        return TypedStorage.from_buffer(buffer, byte_order, dtype=dtype or _C.uint8, count=count, offset=offset).untyped()
+        return TypedStorage.from_buffer(
+            buffer, byte_order, dtype=dtype or _C.uint8, count=count, offset=offset
+        ).untyped()
 
     def new(self):
         """A storage of no bytes on the same device."""

@@ -117,7 +117,9 @@ def test_what_is_new_alone_is_filled_while_algorithms_are_deterministic():
 def test_bytes_become_numbers_and_come_from_buffers():
     held = adjoin.tensor([1.0, -2.0]).untyped_storage()
     assert held.long().tolist() == list(struct.pack("=2f", 1, -2)) and held.long().dtype is adjoin.int64
-    assert held.type(adjoin.float64).tolist() == held.double().tolist() and held.type().endswith("storage.UntypedStorage")
+    assert held.type(adjoin.float64).tolist() == held.double().tolist() and held.type().endswith(
+        "storage.UntypedStorage"
+    )
     made = adjoin.UntypedStorage.from_buffer(struct.pack(">2i", 7, -9), "big", dtype=adjoin.int32)
     assert made.tolist() == list(struct.pack("=2i", 7, -9))
     assert adjoin.UntypedStorage.from_buffer(b"abcd", count=2, offset=1).tolist() == [98, 99]
