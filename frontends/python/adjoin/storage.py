@@ -274,12 +274,9 @@ class UntypedStorage:
         return f"adjoin.UntypedStorage({self.nbytes()} bytes on {self.device})"
 
 
-CASTS = {
-    "byte": _C.uint8, "char": _C.int8, "short": _C.int16, "int": _C.int32, "long": _C.int64, "half": _C.float16, "bfloat16": _C.bfloat16,
-    "float": _C.float32, "double": _C.float64, "bool": _C.bool, "complex_float": _C.complex64, "complex_double": _C.complex128,
-    "float8_e5m2": _C.float8_e5m2, "float8_e4m3fn": _C.float8_e4m3fn, "float8_e5m2fnuz": _C.float8_e5m2fnuz,
-    "float8_e4m3fnuz": _C.float8_e4m3fnuz,
-}  # fmt: skip
+_SAME = "short int long half float double bool bfloat16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz"
+CASTS = {name: getattr(_C, name) for name in _SAME.split()}
+CASTS |= {"byte": _C.uint8, "char": _C.int8, "complex_float": _C.complex64, "complex_double": _C.complex128}
 
 
 def _cast(name, dtype):

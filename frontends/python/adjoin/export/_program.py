@@ -10,13 +10,11 @@ from collections import namedtuple
 
 from .. import _C, compiler, get_rng_state, no_grad, set_rng_state
 from ..jit._foreign import load as of_pytorch
-from ..jit._traced import CONSTANT, INPUT, PARAM, RESULT, TracedForward, trace
+from ..jit._traced import CONSTANT, EXPORTED, INPUT, PARAM, RESULT, TracedForward, places_of_files, trace
 from ..jit._traced import load as load_traced
 from ..jit._traced import save as save_traced
 from ..nn.modules.module import Module
 from ._dims import Dim, resolve
-
-EXTRA = "program/extra/export.json"
 
 
 class InputKind(enum.Enum):
@@ -277,7 +275,7 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
         save_traced(ep._traced, path, extra_files)
         told = {"dims": {n: [d.min, d.max] for n, d in ep._dims.items()}, "writes": ep._writes, "buffers": ep._buffers}
         with zipfile.ZipFile(path, "a", zipfile.ZIP_STORED) as z:
-            z.writestr(EXTRA, json.dumps(told))
+            z.writestr(EXPORTED, json.dumps(told))
         if not hasattr(f, "write"):
             shutil.copyfile(path, os.fspath(f))
             return
@@ -285,27 +283,31 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=None):
             shutil.copyfileobj(written, f)
 
 
+def text_of(content):
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
 def load(f, *, extra_files=None, expected_opset_version=None):
     """The program in a file of save(), of jit.save, or of PyTorch (`.pt2`). Nothing in the file is executed. extra_files is a dictionary
-    whose keys are names of files in the archive; its values become their texts, or bytes where they are no text."""
+    that takes the files of the user's by name: texts, or bytes where they are none."""
     if (there := of_pytorch(f)) is not None:
         if extra_files:
             raise NotImplementedError(
                 "export.load: extra_files of PyTorch's archives are not read; take them out of the zip"
             )
         return there
-    traced = load_traced(f, extra_files=extra_files)
-    for name, content in (extra_files or {}).items():
-        try:
-            extra_files[name] = content.decode()
-        except UnicodeDecodeError:
-            continue
+    traced = load_traced(f)
     if not isinstance(traced, TracedForward):
         raise RuntimeError("export.load: the file holds no program of export.save")
     if hasattr(f, "seek"):
         f.seek(0)
     with zipfile.ZipFile(f) as z:
-        told = z.read(EXTRA) if EXTRA in z.namelist() else b'{"dims": {}, "writes": [], "buffers": []}'
+        told = z.read(EXPORTED) if EXPORTED in z.namelist() else b'{"dims": {}, "writes": [], "buffers": []}'
+        if extra_files is not None:
+            extra_files.update({n: text_of(z.read(place)) for n, place in places_of_files(z).items()})
     try:
         told = json.loads(told)
         dims = {n: Dim(n, min=least, max=most) for n, (least, most) in told["dims"].items()}

@@ -562,6 +562,10 @@ def _written(handle, f, extra_files):
             shutil.copyfileobj(written, f)
 
 
+_EXTRA = "extra/"
+EXPORTED = "program/extra/export.json"  # what export says of a program
+
+
 def _add(path, files):
     """Puts files of the user's into the archive; programs that read it pass them over."""
     for name, content in (files or {}).items():
@@ -569,10 +573,16 @@ def _add(path, files):
             archive.writestr(f"{_EXTRA}{name}", content)
 
 
+def places_of_files(archive):
+    """Where the files of the user's are, by name; PyTorch's archives have them in a folder of their own."""
+    names = (n for n in archive.namelist() if n != EXPORTED)
+    return {m[1]: n for n in names if (m := re.fullmatch(r"(?:[^/]+/)?extra/(.+)", n))}
+
+
 def take_files(f, files):
-    """The contents of those of them that are named; PyTorch's archives have them in a folder of their own."""
+    """The contents of those of them that are named."""
     with zipfile.ZipFile(f) as archive:
-        known = {m[1]: n for n in archive.namelist() if (m := re.fullmatch(r"(?:[^/]+/)?extra/(.+)", n))}
+        known = places_of_files(archive)
         for name in files:
             if name not in known:
                 raise RuntimeError(
@@ -580,9 +590,6 @@ def take_files(f, files):
                 )
         for name in files:
             files[name] = archive.read(known[name])
-
-
-_EXTRA = "extra/"
 
 
 def _plant(root, name, tensor, make=lambda path: Module()):
