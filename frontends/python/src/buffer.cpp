@@ -1,6 +1,7 @@
 // frontends/python/src/buffer.cpp: the buffer protocol, both ways.
 #include "buffer.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "device.hpp"
@@ -112,7 +113,7 @@ aj_tensor* copy_buffer(const Py_buffer& b) {
 // the tensor is given another (resize_, set_, .data).
 struct Lent {
   aj_tensor* memory;
-  Py_ssize_t shape[kMaxDims], strides[kMaxDims];
+  Py_ssize_t strides[];  // in bytes, one for each dimension
 };
 
 bool may_lend(aj_tensor* t) {
@@ -133,9 +134,11 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
   aj_tensor* t = tensor_of(self);
   b->obj = nullptr;
   if (!may_lend(t)) return -1;
-  HeldTensor values(strided(t, "buffer"));
-  if (!values) return -1;
-  t = values.get();
+  HeldTensor values(is_strided(t) && settled(t) ? nullptr : strided(t, "buffer"));
+  if (values)
+    t = values.get();
+  else if (PyErr_Occurred())
+    return -1;
   bool dense = t->obj.flags & AJ_TENSOR_DENSE;
   if (!dense && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
     PyErr_SetString(PyExc_BufferError,
@@ -149,13 +152,16 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
   }
   aj_tensor* memory;
   if (failed(core->tensor_view(t, &t->dl, 0, &memory))) return -1;
-  auto* lent = new Lent;
+  const auto ndim = static_cast<size_t>(t->dl.ndim);
+  auto* lent = static_cast<Lent*>(std::malloc(sizeof(Lent) + ndim * sizeof(Py_ssize_t)));
+  if (!lent) {
+    core->release(memory);
+    PyErr_NoMemory();
+    return -1;
+  }
   lent->memory = memory;
   int64_t item = item_bytes(t->dl.dtype);
-  for (int i = 0; i < t->dl.ndim; ++i) {
-    lent->shape[i] = t->dl.shape[i];
-    lent->strides[i] = t->dl.strides[i] * item;
-  }
+  for (size_t i = 0; i < ndim; ++i) lent->strides[i] = t->dl.strides[i] * item;
   core->tensor_escape(t);
   b->buf = data_of(t);
   b->obj = Py_NewRef(self);
@@ -164,7 +170,7 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
   b->readonly = read_only;
   b->ndim = t->dl.ndim;
   b->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of_dtype(t->dl.dtype)) : nullptr;
-  b->shape = flags & PyBUF_ND ? lent->shape : nullptr;
+  b->shape = flags & PyBUF_ND ? memory->dl.shape : nullptr;
   b->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? lent->strides : nullptr;
   b->suboffsets = nullptr;
   b->internal = lent;
@@ -174,7 +180,7 @@ int lend(PyObject* self, Py_buffer* b, int flags) {
 void take_back(PyObject*, Py_buffer* b) {
   auto* lent = static_cast<Lent*>(b->internal);
   core->release(lent->memory);
-  delete lent;
+  std::free(lent);
 }
 
 }  // namespace
