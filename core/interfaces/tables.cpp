@@ -131,6 +131,10 @@ aj_status* tensor_empty_(const DLTensor* like, uint64_t flags, aj_tensor** out) 
 }
 
 aj_status* tensor_view_(aj_tensor* base, const DLTensor* like, int64_t offset, aj_tensor** out) {
+  if (like == &base->dl && offset == 0 && is_strided(base)) {  // whoever lends the memory
+    AJ_TRY(settle_memory(base, "tensor_view"));
+    return tensor_alias(base, dt(priv(base).dtype), shape(base), strides(base), place(base), out);
+  }
   const DType* t = find_dtype(like->dtype);
   if (!t || like->ndim < 0 || like->ndim > kMaxDims)
     return fail(AJ_INVALID_ARGUMENT, "tensor_view: unknown dtype or too many dimensions");
