@@ -107,10 +107,9 @@ class UntypedStorage:
         """The name of its class, or a typed storage with each byte as a number of a dtype."""
         if dtype is None:
             return f"{type(self).__module__}.{type(self).__name__}"
-        from . import _typed_storage
+        from ._typed_storage import TypedStorage
 
-        kind = _typed_storage.named.get(_typed_storage._NAMES.get(dtype), _typed_storage.TypedStorage)
-        return kind._of(self._all().to(dtype))
+        return TypedStorage._of(self._all()).type(dtype)
 
     def data_ptr(self):
         """The address of the first byte; 0 where there is no memory."""

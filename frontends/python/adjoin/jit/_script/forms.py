@@ -44,43 +44,6 @@ def _swapped(query, key, value):
 
 
 class AttentionWeights:
-    def __init__(self, module):
-        self.static_k = self.static_v = None
-        self.num_heads, self.add_zero_attn = module.num_heads, module.add_zero_attn
-        self.in_proj_weight, self.in_proj_bias = module.in_proj_weight, module.in_proj_bias
-        self.q_proj_weight, self.k_proj_weight = module.q_proj_weight, module.k_proj_weight
-        self.v_proj_weight, self.bias_k, self.bias_v = module.v_proj_weight, module.bias_k, module.bias_v
-        self.out_weight, self.out_bias = module.out_proj.weight, module.out_proj.bias
-
-
-def _attend(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-            average_attn_weights=True, is_causal=False):  # fmt: skip
-    attention.check(query, key, value, self.embed_dim, self.num_heads, key_padding_mask, attn_mask, is_causal)
-    batched = query.dim() == 3
-    if not batched:
-        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-    elif not self.batch_first:
-        query, key, value = _swapped(query, key, value)
-    dropout = self.dropout if self.training else 0.0
-    out, weights = attention.attend(
-        AttentionWeights(self),
-        query,
-        key,
-        value,
-        key_padding_mask,
-        need_weights,
-        attn_mask,
-        average_attn_weights,
-        dropout,
-    )
-    if not batched:
-        return out.squeeze(0), None if weights is None else weights.squeeze(0)
-    return out if self.batch_first else out.transpose(0, 1), weights
-
-
-class GivenWeights:
     def __init__(
         self,
         num_heads,
@@ -104,6 +67,37 @@ class GivenWeights:
         self.out_weight, self.out_bias = out, out_bias
 
 
+def _attend(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+            average_attn_weights=True, is_causal=False):  # fmt: skip
+    attention.check(query, key, value, self.embed_dim, self.num_heads, key_padding_mask, attn_mask, is_causal)
+    batched = query.dim() == 3
+    if not batched:
+        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    elif not self.batch_first:
+        query, key, value = _swapped(query, key, value)
+    dropout = self.dropout if self.training else 0.0
+    given = AttentionWeights(
+        self.num_heads, self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight, self.in_proj_bias,
+        self.bias_k, self.bias_v, self.add_zero_attn, self.out_proj.weight, self.out_proj.bias, None, None,
+    )  # fmt: skip
+    out, weights = attention.attend(
+        given,
+        query,
+        key,
+        value,
+        key_padding_mask,
+        need_weights,
+        attn_mask,
+        average_attn_weights,
+        dropout,
+    )
+    if not batched:
+        return out.squeeze(0), None if weights is None else weights.squeeze(0)
+    return out if self.batch_first else out.transpose(0, 1), weights
+
+
 def _multi_head_attention(
     query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
     add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
@@ -125,7 +119,7 @@ def _multi_head_attention(
         query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
-    weights = GivenWeights(
+    weights = AttentionWeights(
         num_heads, None if use_separate_proj_weight else in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight,
         in_proj_bias, bias_k, bias_v, add_zero_attn, out_proj_weight, out_proj_bias, static_k, static_v,
     )  # fmt: skip
